@@ -1,0 +1,62 @@
+package api
+
+import (
+	"context"
+
+	"tine/mapstate"
+)
+
+// StateSpec is what a state is created with. A normalised spec has every member
+// filled in; two creations of one name are the same when their normalised specs are.
+type StateSpec struct {
+	Kind       string     `json:"kind"`                 // nontx, transactional or opaque
+	Backing    string     `json:"backing,omitempty"`    // pebble (default) or memory
+	Cache      *CacheSpec `json:"cache,omitempty"`      // the LRU in front of the backing
+	Durability string     `json:"durability,omitempty"` // sync (default) or interval
+}
+
+// CacheSpec bounds a state's LRU, by whichever limit is reached first.
+type CacheSpec struct {
+	Entries int64 `json:"entries"`         // 0: no cache
+	Bytes   int64 `json:"bytes,omitempty"` // 0: the server's default
+}
+
+// Capabilities say what a state's backing can promise.
+type Capabilities struct {
+	AtomicBatch bool `json:"atomicBatch"` // a batch is there whole or not at all
+	Durable     bool `json:"durable"`     // survives a restart of the server
+	Scan        bool `json:"scan"`        // entries can be listed
+	Evicts      bool `json:"evicts"`      // the store may forget entries by itself
+}
+
+// NamedState is one state of the registry.
+type NamedState struct {
+	Name         string
+	Spec         StateSpec
+	Capabilities Capabilities
+	Map          *mapstate.Map
+	// CacheStats returns the LRU's figures; nil without an LRU.
+	CacheStats func() CacheStats
+}
+
+// CacheStats are the figures of a state's LRU.
+type CacheStats struct {
+	Entries int64 `json:"entries"`
+	Bytes   int64 `json:"bytes"`
+	Hits    int64 `json:"hits"`
+	Misses  int64 `json:"misses"`
+}
+
+// States is the registry of named states that the handlers serve. Its methods
+// may be called concurrently. Errors are mapstate's sentinels.
+type States interface {
+	// Create makes a state, or finds it there with the same spec (created false).
+	// Another spec is ErrStateExists.
+	Create(ctx context.Context, name string, spec StateSpec) (state *NamedState, created bool, err error)
+	// State returns a state, or ErrUnknownState.
+	State(name string) (*NamedState, error)
+	// List returns all states ordered by name.
+	List() []*NamedState
+	// Delete removes a state with its entries and progress, or ErrUnknownState.
+	Delete(ctx context.Context, name string) error
+}

@@ -1,0 +1,3 @@
+module tine
+
+go 1.26

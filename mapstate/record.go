@@ -1,0 +1,48 @@
+package mapstate
+
+// Record is what a kind keeps under one key, decoded. Which members a kind
+// stores is its own affair: nontx keeps Curr alone, transactional leaves Prev out.
+type Record struct {
+	TxID TxID  // the batch that wrote last, NoTxID if none was numbered
+	Curr Value // no value: a tombstone, the key was removed
+	Prev Value // before the batch TxID; no value: there was none
+}
+
+// Codec turns records into bytes and back. The bytes begin with a version.
+type Codec interface {
+	// AppendRecord appends the stored form of r.
+	AppendRecord(dst []byte, r Record) []byte
+	// DecodeRecord decodes all of b, or fails with ErrCorrupt. It does not keep b.
+	DecodeRecord(b []byte) (Record, error)
+}
+
+// Rules say what a batch finds under a key and what it leaves there. They are
+// pure. A key that is not stored is the zero Record. The txid x may be NoTxID.
+type Rules interface {
+	// View returns what a reader that works under x sees, or a StaleTxError.
+	View(stored Record, x TxID) (Value, error)
+	// Resolve returns what the first operation of an attempt at x finds, or a StaleTxError.
+	Resolve(stored Record, x TxID) (Resolution, error)
+}
+
+// Resolution is what the first operation of an attempt finds under a key.
+type Resolution struct {
+	// Base is the value that an updater gets.
+	Base Value
+	// Next is the record to write; its Curr is still to be set.
+	Next Record
+	// Replay says that the stored record is already the work of an earlier
+	// attempt at this batch.
+	Replay bool
+	// Keep says that updaters leave the stored record as it is and answer Base.
+	// A put or a remove writes all the same.
+	Keep bool
+}
+
+// Kind is one kind of state.
+type Kind interface {
+	Codec
+	Rules
+	// Name is the kind's name on the wire.
+	Name() string
+}
