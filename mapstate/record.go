@@ -1,5 +1,11 @@
 package mapstate
 
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
 // Record is what a kind keeps under one key, decoded. Which members a kind
 // stores is its own affair: nontx keeps Curr alone, transactional leaves Prev out.
 type Record struct {
@@ -45,4 +51,18 @@ type Kind interface {
 	Rules
 	// Name is the kind's name on the wire.
 	Name() string
+}
+
+// DecodeRecordHead decodes what the records of the numbered kinds begin with: a
+// version byte, which must be the one given, and a txid as uvarint. It returns
+// what follows.
+func DecodeRecordHead(b []byte, version byte) (TxID, []byte, error) {
+	if len(b) == 0 || b[0] != version {
+		return 0, nil, fmt.Errorf("%w: unknown version", ErrCorrupt)
+	}
+	x, n := binary.Uvarint(b[1:])
+	if n <= 0 || x > math.MaxInt64 {
+		return 0, nil, fmt.Errorf("%w: bad txid", ErrCorrupt)
+	}
+	return TxID(x), b[1+n:], nil
 }
