@@ -25,10 +25,10 @@ const (
 //	0x02, 0x03          false, true
 //	0x04 f8 [r2]        number: the float64 at or below it, as 8 order-preserving
 //	                    bytes; from 2^53 up in magnitude also the distance to it, 2 bytes
-//	0x05 s... 0x00      string: its bytes, 0x00 written as 0x00 0xFF
+//	0x05 s... 0x00      string: its bytes, 0x00 written as 0x01 0x01, 0x01 as 0x01 0x02
 //
-// No encoded element is a prefix of another, so the encoding of a shorter tuple
-// is a byte prefix of every tuple that it begins.
+// No encoded element is a prefix of another. So the keys that begin with the
+// bytes of a tuple are those of the tuples that begin with it, and no others.
 type Key string
 
 // SnapshotKey is the key of a state's single value outside its map. No tuple
@@ -42,8 +42,8 @@ const (
 	tagNumber = 0x04
 	tagString = 0x05
 
-	stringEnd    = 0x00
-	stringEscape = 0xFF // after 0x00: the string goes on, with a zero byte
+	stringEnd    = 0x00 // nowhere else in an encoded string
+	stringEscape = 0x01 // before a byte up to itself, which is written plus one
 
 	// exactInt is the magnitude up to which float64 holds every integer.
 	exactInt = 1 << 53
@@ -62,9 +62,13 @@ func NewKey(elems ...Value) (Key, error) {
 		}
 	}
 	if len(buf) > MaxKeyBytes {
-		return "", fmt.Errorf("%w: %w", ErrInvalidKey, &LimitError{What: "encoded key", Got: int64(len(buf)), Limit: MaxKeyBytes})
+		return "", keyTooLong(len(buf))
 	}
 	return Key(buf), nil
+}
+
+func keyTooLong(n int) error {
+	return fmt.Errorf("%w: %w", ErrInvalidKey, &LimitError{What: "encoded key", Got: int64(n), Limit: MaxKeyBytes})
 }
 
 // AppendKeyElement appends the encoding of one scalar. It checks the element,
@@ -81,7 +85,11 @@ func AppendKeyElement(dst []byte, v Value) ([]byte, error) {
 	case TypeInt:
 		return AppendKeyInt(dst, int64(v.bits)), nil
 	case TypeFloat:
-		return appendKeyFloat(dst, math.Float64frombits(v.bits)), nil
+		f := math.Float64frombits(v.bits)
+		if !isFinite(f) {
+			return dst, fmt.Errorf("%w: a number is finite, not %v", ErrInvalidKey, f)
+		}
+		return appendKeyFloat(dst, f), nil
 	case TypeString:
 		if !utf8.ValidString(v.text) {
 			return dst, fmt.Errorf("%w: string is not UTF-8", ErrInvalidKey)
@@ -107,7 +115,10 @@ func AppendKeyInt(dst []byte, i int64) []byte {
 
 // appendKeyFloat appends the encoding of a finite float element.
 func appendKeyFloat(dst []byte, f float64) []byte {
-	return appendKeyNumber(dst, f+0, 0) // -0 + 0 is 0
+	if f == 0 {
+		f = 0 // -0 is 0
+	}
+	return appendKeyNumber(dst, f, 0)
 }
 
 func appendKeyNumber(dst []byte, floor float64, rest uint16) []byte {
@@ -139,9 +150,10 @@ func fromOrderedBits(b uint64) float64 {
 func AppendKeyString[S string | []byte](dst []byte, s S) []byte {
 	dst = append(dst, tagString)
 	for i := 0; i < len(s); i++ {
-		dst = append(dst, s[i])
-		if s[i] == 0 {
-			dst = append(dst, stringEscape)
+		if c := s[i]; c > stringEscape {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, stringEscape, c+1)
 		}
 	}
 	return append(dst, stringEnd)
@@ -149,6 +161,9 @@ func AppendKeyString[S string | []byte](dst []byte, s S) []byte {
 
 // ParseKey checks that b is the encoding of a tuple and returns it as a Key.
 func ParseKey(b []byte) (Key, error) {
+	if len(b) > MaxKeyBytes {
+		return "", keyTooLong(len(b))
+	}
 	k := Key(b)
 	elems, err := k.Elements()
 	if err != nil {
@@ -201,7 +216,7 @@ func decodeNumber(s string) (Value, int, error) {
 		return Value{}, 0, fmt.Errorf("%w: number cut short", ErrInvalidKey)
 	}
 	floor := fromOrderedBits(binary.BigEndian.Uint64([]byte(s[1:9])))
-	if math.IsNaN(floor) || math.IsInf(floor, 0) {
+	if !isFinite(floor) {
 		return Value{}, 0, fmt.Errorf("%w: number not finite", ErrInvalidKey)
 	}
 	n, rest := 9, int64(0)
@@ -224,41 +239,48 @@ func decodeNumber(s string) (Value, int, error) {
 
 func decodeString(s string) (Value, int, error) {
 	end := strings.IndexByte(s, stringEnd)
-	if end > 0 && (end+1 == len(s) || s[end+1] != stringEscape) {
-		return stringElement(s[1:end], end+1)
+	if end < 0 {
+		return Value{}, 0, fmt.Errorf("%w: string without end", ErrInvalidKey)
 	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		if s[i] == stringEnd {
-			if i+1 == len(s) || s[i+1] != stringEscape {
-				return stringElement(b.String(), i+1)
-			}
-			i++
-			b.WriteByte(0)
-			continue
+	text := s[1:end]
+	if strings.IndexByte(text, stringEscape) >= 0 {
+		var ok bool
+		if text, ok = unescapeKeyString(text); !ok {
+			return Value{}, 0, fmt.Errorf("%w: bad escape in string", ErrInvalidKey)
 		}
-		b.WriteByte(s[i])
 	}
-	return Value{}, 0, fmt.Errorf("%w: string without end", ErrInvalidKey)
-}
-
-func stringElement(s string, n int) (Value, int, error) {
-	if !utf8.ValidString(s) {
+	if !utf8.ValidString(text) {
 		return Value{}, 0, fmt.Errorf("%w: string is not UTF-8", ErrInvalidKey)
 	}
-	return String(s), n, nil
+	return String(text), end + 1, nil
 }
 
-// AppendJSON appends the tuple as a JSON array.
+func unescapeKeyString(s string) (string, bool) {
+	text := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == stringEscape {
+			i++
+			if i == len(s) || s[i] > stringEscape+1 {
+				return "", false
+			}
+			c = s[i] - 1
+		}
+		text = append(text, c)
+	}
+	return string(text), true
+}
+
+// AppendJSON appends the tuple as a JSON array, up to where k is no key.
 func (k Key) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '[')
 	for rest := string(k); rest != ""; {
+		if len(rest) < len(k) {
+			dst = append(dst, ',')
+		}
 		v, n, err := decodeElement(rest)
 		if err != nil {
 			return append(dst, "invalid]"...)
-		}
-		if len(rest) < len(k) {
-			dst = append(dst, ',')
 		}
 		dst = v.AppendJSON(dst)
 		rest = rest[n:]

@@ -1,6 +1,7 @@
 package mapstate
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -89,7 +90,12 @@ func (v Value) IsNone() bool { return v.typ == TypeNone }
 func (v Value) AsBool() bool { return v.typ == TypeBool && v.bits != 0 }
 
 // AsInt returns an integer's value.
-func (v Value) AsInt() (int64, bool) { return int64(v.bits), v.typ == TypeInt }
+func (v Value) AsInt() (int64, bool) {
+	if v.typ != TypeInt {
+		return 0, false
+	}
+	return int64(v.bits), true
+}
 
 // AsFloat returns a number's value, integers converted to the nearest float.
 func (v Value) AsFloat() (float64, bool) {
@@ -127,22 +133,26 @@ func (v Value) AppendJSON(dst []byte) []byte {
 func (v Value) String() string { return string(v.AppendJSON(nil)) }
 
 func appendFloat(dst []byte, f float64) []byte {
-	abs := math.Abs(f)
-	if abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		return strconv.AppendFloat(dst, f, 'e', -1, 64)
-	}
 	start := len(dst)
-	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
-	for _, c := range dst[start:] {
-		if c == '.' {
-			return dst
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+		if n := len(dst); dst[n-3] == '-' && dst[n-2] == '0' { // e-09 is e-9
+			dst = append(dst[:n-2], dst[n-1])
 		}
+		return dst
+	}
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if bytes.IndexByte(dst[start:], '.') >= 0 {
+		return dst
 	}
 	return append(dst, ".0"...)
 }
 
-// AppendQuoted appends s, which must be UTF-8, as a JSON string with the fewest
-// escapes.
+// isFinite reports whether f is neither NaN nor an infinity.
+func isFinite(f float64) bool { return f-f == 0 }
+
+// AppendQuoted appends s, which must be UTF-8, as the shortest JSON string: only
+// what must be escaped is, and in two characters where JSON has such an escape.
 func AppendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -157,6 +167,10 @@ func AppendQuoted(dst []byte, s string) []byte {
 		switch c {
 		case '"', '\\':
 			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
 		case '\n':
 			dst = append(dst, '\\', 'n')
 		case '\r':
@@ -196,7 +210,9 @@ func (v Value) CheckSize() error {
 	if len(v.text) <= MaxValueBytes-head {
 		return nil
 	}
-	if n := len(AppendValue(nil, v)); n > MaxValueBytes {
+	var size [binary.MaxVarintLen64]byte
+	n := 1 + binary.PutUvarint(size[:], uint64(len(v.text))) + len(v.text)
+	if n > MaxValueBytes {
 		return &LimitError{What: "value", Got: int64(n), Limit: MaxValueBytes}
 	}
 	return nil
@@ -230,7 +246,7 @@ func DecodeValue(b []byte) (Value, []byte, error) {
 			return Value{}, nil, fmt.Errorf("%w: float cut short", ErrCorrupt)
 		}
 		v.bits = binary.BigEndian.Uint64(b)
-		if f := math.Float64frombits(v.bits); math.IsNaN(f) || math.IsInf(f, 0) {
+		if f := math.Float64frombits(v.bits); !isFinite(f) {
 			return Value{}, nil, fmt.Errorf("%w: float not finite", ErrCorrupt)
 		}
 		return v, b[8:], nil
