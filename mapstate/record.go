@@ -45,12 +45,26 @@ type Resolution struct {
 	Keep bool
 }
 
+// Replays says what a batch that is attempted again does to a key.
+type Replays uint8
+
+const (
+	// ReplayApplies: it is applied again. A txid is a label, nothing is refused.
+	ReplayApplies Replays = iota
+	// ReplaySkips: its updates are skipped; the tuples must be the same.
+	ReplaySkips
+	// ReplayRestarts: it starts from the value before the batch; the tuples may differ.
+	ReplayRestarts
+)
+
 // Kind is one kind of state.
 type Kind interface {
 	Codec
 	Rules
 	// Name is the kind's name on the wire.
 	Name() string
+	// Replays is what sets the kinds apart.
+	Replays() Replays
 }
 
 // DecodeRecordHead decodes what the records of the numbered kinds begin with: a

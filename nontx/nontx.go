@@ -17,6 +17,9 @@ var _ mapstate.Kind = Kind{}
 // Name is "nontx".
 func (Kind) Name() string { return "nontx" }
 
+// Replays is mapstate.ReplayApplies.
+func (Kind) Replays() mapstate.Replays { return mapstate.ReplayApplies }
+
 // View answers the stored value.
 func (Kind) View(stored mapstate.Record, _ mapstate.TxID) (mapstate.Value, error) {
 	return stored.Curr, nil

@@ -20,6 +20,9 @@ var _ mapstate.Kind = Kind{}
 // Name is "opaque".
 func (Kind) Name() string { return "opaque" }
 
+// Replays is mapstate.ReplayRestarts.
+func (Kind) Replays() mapstate.Replays { return mapstate.ReplayRestarts }
+
 // View answers the current value, or to the batch that wrote it the one before:
 // for that batch, its earlier attempt never happened.
 func (Kind) View(stored mapstate.Record, x mapstate.TxID) (mapstate.Value, error) {

@@ -20,6 +20,9 @@ var _ mapstate.Kind = Kind{}
 // Name is "transactional".
 func (Kind) Name() string { return "transactional" }
 
+// Replays is mapstate.ReplaySkips.
+func (Kind) Replays() mapstate.Replays { return mapstate.ReplaySkips }
+
 // View answers the stored value, to every reader.
 func (Kind) View(stored mapstate.Record, _ mapstate.TxID) (mapstate.Value, error) {
 	return stored.Curr, nil
