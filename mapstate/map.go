@@ -1,7 +1,12 @@
 package mapstate
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,8 +18,22 @@ type Options struct {
 	// MaxWaiting bounds the requests that wait for the owner; more fail with
 	// ErrOverloaded. 0 is 1024.
 	MaxWaiting int
+	// MaxBatchKeys bounds the operations staged in one open batch. 0 is 1,000,000.
+	MaxBatchKeys int
+	// BatchIdle is how long an open batch may be idle before it is dropped. 0 is 60 s.
+	BatchIdle time.Duration
 	// Now is the clock of Progress.CommittedAt; nil is time.Now.
 	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 1024)
+	o.MaxBatchKeys = cmp.Or(o.MaxBatchKeys, 1_000_000)
+	o.BatchIdle = cmp.Or(o.BatchIdle, 60*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
 }
 
 // Envelope says which attempt at which batch an operation belongs to.
@@ -28,7 +47,7 @@ type Envelope struct {
 
 // Result is what an operation or a commit did.
 type Result struct {
-	Values           []Value // what each position left; nil for a commit
+	Values           []Value // what each position of an update left
 	Applied          int     // positions that the batch had not written before
 	Replayed         int     // positions that an earlier attempt at the batch had written
 	Restored         int     // keys of an earlier attempt put back to what they were before it
@@ -50,71 +69,222 @@ type Begun struct {
 
 // Stats are counts since the Map was opened.
 type Stats struct {
-	Commits, Keys, Replayed, Restored, Stale int64
-	OpenBatches, Waiting                     int
+	Commits  int64 // attempts committed
+	Keys     int64 // keys they wrote
+	Replayed int64
+	Restored int64
+	Stale    int64 // operations refused with ErrStaleTx
+	Open     int64 // open batches now
+	Waiting  int64 // requests that wait for the owner now
 }
 
 // Map is one state: a kind's rules over a backing, its open batches and its
 // progress. All methods may be called concurrently.
+//
+// An attempt commits under the turn, which makes it the state's one writer; the
+// wait for the disk comes after the turn has been passed on, so that concurrent
+// commits share one sync. What a commit wrote is visible to readers before it is
+// on disk: a crash in between takes both away, and no answer to its writer has
+// been given.
 type Map struct {
 	kind    Kind
 	backing BackingMap
 	opts    Options
+
+	turn     *turn
+	attempts sync.Pool     // of *attempt
+	version  atomic.Uint64 // counts commits; see batch
+	damaged  atomic.Bool   // a write failed: progress must be read again
+
+	mu         sync.RWMutex // guards the following
+	partitions map[string]*partition
+	open       map[string]*batch // by partition
+	dropped    map[string]TxID   // by partition, the open batch that was last dropped
+	closed     error
+
+	commits, keys, replayed, restored, stale atomic.Int64
 }
 
 // Open returns the Map over a backing, with the progress that is stored there.
 func Open(ctx context.Context, kind Kind, backing BackingMap, opts Options) (*Map, error) {
-	return &Map{kind: kind, backing: backing, opts: opts}, nil
+	m := &Map{
+		kind: kind, backing: backing, opts: opts.withDefaults(),
+		open: make(map[string]*batch), dropped: make(map[string]TxID),
+	}
+	m.turn = newTurn(m.opts.MaxWaiting)
+	m.attempts.New = func() any { return new(attempt) }
+	var err error
+	if m.partitions, err = loadProgress(ctx, backing); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
+
+// Kind returns the kind of the state.
+func (m *Map) Kind() Kind { return m.kind }
 
 // Read returns the entry of each key as the attempt at env sees it: staged values
 // where its batch is open, else what a reader under env.TxID sees.
 func (m *Map) Read(ctx context.Context, env Envelope, keys []Key) ([]Entry, error) {
-	return nil, ErrUnsupported
+	b, err := m.batchOf(env)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
+		return b.read(ctx, env, keys)
+	}
+	records, err := m.backing.MultiGet(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(keys))
+	for i, stored := range records {
+		if entries[i], err = m.view(stored, env.TxID); err != nil {
+			return nil, m.counted(&KeyError{Index: i, Key: keys[i], Err: err})
+		}
+	}
+	return entries, nil
+}
+
+// view returns a stored record as a reader under x sees it.
+func (m *Map) view(stored []byte, x TxID) (Entry, error) {
+	r, err := decodeStored(m.kind, stored)
+	if err != nil {
+		return Entry{}, err
+	}
+	v, err := m.kind.View(r, x)
+	return Entry{Value: v, Prev: r.Prev, TxID: r.TxID}, err
 }
 
 // Update applies updaters[i] to keys[i]: staged where the batch of env is open,
 // else as an attempt of its own.
 func (m *Map) Update(ctx context.Context, env Envelope, keys []Key, updaters []ValueUpdater) (Result, error) {
-	return Result{}, ErrUnsupported
+	if len(updaters) != len(keys) {
+		return Result{}, fmt.Errorf("%w: %d updaters for %d keys", ErrInvalidValue, len(updaters), len(keys))
+	}
+	return m.do(ctx, env, ops{code: opUpdate, keys: keys, updaters: updaters})
 }
 
 // Put stores values[i] under keys[i], as Update does.
 func (m *Map) Put(ctx context.Context, env Envelope, keys []Key, values []Value) (Result, error) {
-	return Result{}, ErrUnsupported
+	if len(values) != len(keys) {
+		return Result{}, fmt.Errorf("%w: %d values for %d keys", ErrInvalidValue, len(values), len(keys))
+	}
+	for i, v := range values {
+		if v.IsNone() {
+			return Result{}, &KeyError{Index: i, Key: keys[i], Err: fmt.Errorf("%w: no value to put", ErrInvalidValue)}
+		}
+		if err := v.CheckSize(); err != nil {
+			return Result{}, &KeyError{Index: i, Key: keys[i], Err: err}
+		}
+	}
+	return m.do(ctx, env, ops{code: opPut, keys: keys, values: values})
 }
 
 // Remove removes keys, as Update does.
 func (m *Map) Remove(ctx context.Context, env Envelope, keys []Key) (Result, error) {
-	return Result{}, ErrUnsupported
+	return m.do(ctx, env, ops{code: opRemove, keys: keys})
 }
 
-// Begin opens a batch for the partition of env, dropping one that is open.
-func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
-	return Begun{}, ErrUnsupported
+// do stages o in the open batch of env, or commits it as an attempt of its own.
+func (m *Map) do(ctx context.Context, env Envelope, o ops) (Result, error) {
+	b, err := m.batchOf(env)
+	if err != nil {
+		return Result{}, err
+	}
+	if b != nil {
+		return b.stage(ctx, env, o)
+	}
+	return m.commit(ctx, env, []ops{o}, nil)
 }
-
-// Commit commits the open batch of env. env.Offsets, if given, are kept with it.
-func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
-	return Result{}, ErrUnsupported
-}
-
-// Abort drops the open batch of env.
-func (m *Map) Abort(ctx context.Context, env Envelope) error { return ErrUnsupported }
 
 // Progress returns the progress of every partition, ordered by name. It never
 // waits for a batch.
-func (m *Map) Progress() []Progress { return nil }
+func (m *Map) Progress() []Progress {
+	m.mu.RLock()
+	all := make([]Progress, 0, len(m.partitions))
+	for _, p := range m.partitions {
+		if p.TxID != NoTxID || p.Epoch != 0 || p.Offsets != nil {
+			all = append(all, p.Progress)
+		}
+	}
+	m.mu.RUnlock()
+	slices.SortFunc(all, func(a, b Progress) int { return cmp.Compare(a.Partition, b.Partition) })
+	return all
+}
+
+// partition returns what is known of a partition, which may be nothing yet. The
+// answer must not be changed.
+func (m *Map) partition(name string) *partition {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if p := m.partitions[name]; p != nil {
+		return p
+	}
+	return &partition{Progress: Progress{Partition: name}}
+}
 
 // Scan calls yield for each entry in r, in key order, as one consistent view,
 // until yield returns an error, which it passes on. Absent keys are left out.
 func (m *Map) Scan(ctx context.Context, r Range, yield func(Key, Entry) error) error {
-	return ErrUnsupported
+	if err := m.closedErr(); err != nil {
+		return err
+	}
+	return m.backing.Scan(ctx, r, func(k Key, stored []byte) error {
+		e, err := m.view(stored, NoTxID)
+		if err != nil {
+			return &KeyError{Key: k, Err: err}
+		}
+		if e.Value.IsNone() {
+			return nil
+		}
+		return yield(k, e)
+	})
 }
 
 // Stats returns counts.
-func (m *Map) Stats() Stats { return Stats{} }
+func (m *Map) Stats() Stats {
+	m.mu.RLock()
+	open := len(m.open)
+	m.mu.RUnlock()
+	return Stats{
+		Commits: m.commits.Load(), Keys: m.keys.Load(),
+		Replayed: m.replayed.Load(), Restored: m.restored.Load(), Stale: m.stale.Load(),
+		Open: int64(open), Waiting: m.turn.waiting.Load(),
+	}
+}
+
+// counted counts an error that the statistics tell of, and returns it.
+func (m *Map) counted(err error) error {
+	if isStale(err) {
+		m.stale.Add(1)
+	}
+	return err
+}
+
+func (m *Map) closedErr() error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.closed
+}
 
 // Close drops open batches and refuses further operations with err. It waits for
-// those under way.
-func (m *Map) Close(err error) {}
+// the commit under way. A second call does nothing.
+func (m *Map) Close(err error) {
+	m.mu.Lock()
+	if m.closed != nil {
+		m.mu.Unlock()
+		return
+	}
+	m.closed = err
+	open := m.open
+	m.open = make(map[string]*batch)
+	m.mu.Unlock()
+	for _, b := range open {
+		b.end()
+	}
+	// Those that still wait find the Map closed when their turn comes.
+	if m.turn.take(context.Background()) == nil {
+		m.turn.pass()
+	}
+}

@@ -1,6 +1,11 @@
 package mapstate
 
-import "time"
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+)
 
 // Progress is where one partition's writer stands: what its last committed
 // attempt was, written in the same atomic step as that attempt's records.
@@ -10,4 +15,144 @@ type Progress struct {
 	Epoch       int64
 	Offsets     []byte // JSON as the writer gave it; nil if never given
 	CommittedAt time.Time
+}
+
+// partition is a Progress and what its next attempt has to know of the last
+// batch's keys. They are kept in the state's meta space:
+//
+//	"p" partition             version, txid, epoch, time in ms, chunks, tombstones, whole, offsets
+//	"t" len partition chunk   the keys that an attempt at the txid touched
+//
+// Each part of a batch adds a chunk; the next batch starts again from chunk 0.
+type partition struct {
+	Progress
+	chunks     int  // chunks stored
+	tombstones int  // keys in them that were left as tombstones
+	whole      bool // the last attempt was the commit of an open batch, or declared whole
+}
+
+const progressVersion = 1
+
+func progressName(name string) string { return "p" + name }
+
+func chunkPrefix(name string) string {
+	b := binary.AppendUvarint([]byte{'t'}, uint64(len(name)))
+	return string(b) + name
+}
+
+func chunkName(name string, n int) string {
+	b := binary.BigEndian.AppendUint32([]byte(chunkPrefix(name)), uint32(n))
+	return string(b)
+}
+
+// encode returns the stored form of p, without its name.
+func (p *partition) encode() []byte {
+	b := make([]byte, 0, 32+len(p.Offsets))
+	b = append(b, progressVersion)
+	b = binary.AppendUvarint(b, uint64(p.TxID))
+	b = binary.AppendVarint(b, p.Epoch)
+	b = binary.AppendVarint(b, p.CommittedAt.UnixMilli())
+	b = binary.AppendUvarint(b, uint64(p.chunks))
+	b = binary.AppendUvarint(b, uint64(p.tombstones))
+	if p.whole {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	return append(b, p.Offsets...)
+}
+
+func decodePartition(name string, b []byte) (*partition, error) {
+	if len(b) == 0 || b[0] != progressVersion {
+		return nil, fmt.Errorf("progress of partition %q: %w: unknown version", name, ErrCorrupt)
+	}
+	var nums [6]int64
+	b = b[1:]
+	for i := range nums {
+		var n int
+		switch i {
+		case 1, 2:
+			nums[i], n = binary.Varint(b)
+		default:
+			var u uint64
+			u, n = binary.Uvarint(b)
+			nums[i] = int64(u)
+		}
+		if n <= 0 {
+			return nil, fmt.Errorf("progress of partition %q: %w: cut short", name, ErrCorrupt)
+		}
+		b = b[n:]
+	}
+	p := &partition{
+		Progress:   Progress{Partition: name, TxID: TxID(nums[0]), Epoch: nums[1], CommittedAt: time.UnixMilli(nums[2]).UTC()},
+		chunks:     int(nums[3]),
+		tombstones: int(nums[4]),
+		whole:      nums[5] != 0,
+	}
+	if len(b) > 0 {
+		p.Offsets = b
+	}
+	return p, nil
+}
+
+// loadProgress reads the progress of every partition.
+func loadProgress(ctx context.Context, from MetaReader) (map[string]*partition, error) {
+	entries, err := from.Meta(ctx, progressName(""))
+	if err != nil {
+		return nil, fmt.Errorf("read progress: %w", err)
+	}
+	all := make(map[string]*partition, len(entries))
+	for _, e := range entries {
+		name := e.Name[len(progressName("")):]
+		p, err := decodePartition(name, e.Value)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = p
+	}
+	return all, nil
+}
+
+// touch is a key that an attempt touched.
+type touch struct {
+	key       Key
+	tombstone bool // it left a tombstone
+}
+
+// appendTouch appends the stored form of t: the key's length and whether it is a
+// tombstone in one uvarint, then the key.
+func appendTouch(b []byte, t touch) []byte {
+	head := uint64(len(t.key)) << 1
+	if t.tombstone {
+		head |= 1
+	}
+	b = binary.AppendUvarint(b, head)
+	return append(b, t.key...)
+}
+
+// loadTouches reads the keys that the partition's last batch touched, in the
+// order in which they were; a key may come more than once.
+func loadTouches(ctx context.Context, from MetaReader, name string) ([]touch, error) {
+	chunks, err := from.Meta(ctx, chunkPrefix(name))
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of the last batch: %w", err)
+	}
+	var all []touch
+	for _, c := range chunks {
+		for b := string(c.Value); b != ""; {
+			head, n := uvarint(b)
+			size := int(head >> 1)
+			if n <= 0 || size > len(b)-n {
+				return nil, fmt.Errorf("keys of the last batch of partition %q: %w: cut short", name, ErrCorrupt)
+			}
+			all = append(all, touch{key: Key(b[n : n+size]), tombstone: head&1 != 0})
+			b = b[n+size:]
+		}
+	}
+	return all, nil
+}
+
+// uvarint is binary.Uvarint for the start of a string.
+func uvarint(s string) (uint64, int) {
+	return binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))
 }

@@ -5,7 +5,8 @@ package mapstate
 type ValueUpdater interface {
 	// Update returns the new value for the stored one, which is no value
 	// (Value.IsNone) where the key is absent. It must not return no value.
-	// Errors are ErrUpdaterType and ErrUpdaterOverflow.
+	// Errors are ErrUpdaterType, ErrUpdaterOverflow, ErrTooLarge and, for a damaged
+	// stored value, ErrCorrupt.
 	Update(stored Value) (Value, error)
 }
 

@@ -1,0 +1,218 @@
+package mapstate
+
+import "context"
+
+// opCode is what an operation does to a key.
+type opCode uint8
+
+const (
+	opUpdate opCode = iota
+	opPut
+	opRemove
+)
+
+// ops are the operations of one request: one code, one key per position, and
+// for each its updater or its value.
+type ops struct {
+	code     opCode
+	keys     []Key
+	updaters []ValueUpdater
+	values   []Value
+}
+
+// attempt is the overlay of one attempt at a batch: for each key it touched, the
+// record that a commit would write. It is not safe for concurrent use. Nothing of
+// it is visible before its commit; dropping it undoes it.
+type attempt struct {
+	kind Kind
+	txid TxID
+	// first says that the partition has not committed this batch before. Records that already
+	// carry the txid are then the work of other partitions of the same batch, and
+	// are built upon, not started over.
+	first bool
+
+	index map[Key]int32 // position in slots
+	slots []slot
+
+	// Memory that is kept for the next attempt.
+	slotOf  []int32
+	missing []Key
+	out     []Write
+	buf     []byte
+}
+
+// slot is one touched key.
+type slot struct {
+	key     Key
+	next    Record // the record to write; next.Curr is the key's value now
+	replay  bool   // an earlier attempt at this batch wrote the stored record
+	keep    bool   // updates are skipped, see Resolution.Keep
+	written bool   // next differs from what is stored
+}
+
+// reset makes a the empty overlay of an attempt, keeping its memory.
+func (a *attempt) reset(kind Kind, x TxID, first bool) {
+	a.kind, a.txid, a.first = kind, x, first
+	if a.index == nil {
+		a.index = make(map[Key]int32)
+	}
+	clear(a.index)
+	clear(a.slots)
+	a.slots = a.slots[:0]
+}
+
+// run applies o in order, each position seeing those before it, and adds to res
+// what it did. On an error the overlay is of no further use.
+func (a *attempt) run(ctx context.Context, from Getter, o ops, res *Result) error {
+	slotOf, err := a.load(ctx, from, o.keys)
+	if err != nil {
+		return err
+	}
+	for i, n := range slotOf {
+		s := &a.slots[n]
+		if err := a.step(s, o, i); err != nil {
+			return &KeyError{Index: i, Key: s.key, Err: err}
+		}
+		if s.replay {
+			res.Replayed++
+		} else {
+			res.Applied++
+		}
+		if o.code == opUpdate {
+			res.Values = append(res.Values, s.next.Curr)
+		}
+	}
+	return nil
+}
+
+// step applies position i of o to its slot.
+func (a *attempt) step(s *slot, o ops, i int) error {
+	switch o.code {
+	case opUpdate:
+		if s.keep {
+			return nil
+		}
+		v, err := o.updaters[i].Update(s.next.Curr)
+		if err != nil {
+			return err
+		}
+		if err := v.CheckSize(); err != nil {
+			return err
+		}
+		s.next.Curr = v
+	case opPut:
+		s.next.Curr = o.values[i]
+	case opRemove:
+		s.next.Curr = Value{}
+	}
+	s.keep, s.written = false, true
+	return nil
+}
+
+// load makes sure that each key has a slot, reading those that have none, and
+// returns the slot of each position, which is good until the next load.
+func (a *attempt) load(ctx context.Context, from Getter, keys []Key) ([]int32, error) {
+	slotOf, missing := a.slotOf[:0], a.missing[:0]
+	known := len(a.slots)
+	for _, k := range keys {
+		n, ok := a.index[k]
+		if !ok {
+			n = int32(len(a.slots))
+			a.index[k] = n
+			a.slots = append(a.slots, slot{key: k})
+			missing = append(missing, k)
+		}
+		slotOf = append(slotOf, n)
+	}
+	a.slotOf, a.missing = slotOf, missing
+	records, err := from.MultiGet(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range records {
+		if err := a.resolve(&a.slots[known+i], b); err != nil {
+			return nil, a.positionOf(err, keys, missing[i])
+		}
+	}
+	return slotOf, nil
+}
+
+// positionOf names the first position of key in an error.
+func (a *attempt) positionOf(err error, keys []Key, key Key) error {
+	for i, k := range keys {
+		if k == key {
+			return &KeyError{Index: i, Key: k, Err: err}
+		}
+	}
+	return err
+}
+
+// resolve fills a slot from its stored bytes, nil for an absent key.
+func (a *attempt) resolve(s *slot, stored []byte) error {
+	r, err := decodeStored(a.kind, stored)
+	if err != nil {
+		return err
+	}
+	if a.first && a.txid != NoTxID && r.TxID == a.txid {
+		s.next = r
+		return nil
+	}
+	found, err := a.kind.Resolve(r, a.txid)
+	if err != nil {
+		return err
+	}
+	s.next = found.Next
+	s.next.Curr = found.Base
+	s.replay, s.keep = found.Replay, found.Keep
+	return nil
+}
+
+// decodeStored decodes a record as MultiGet returns it: nil is the zero Record.
+func decodeStored(c Codec, stored []byte) (Record, error) {
+	if stored == nil {
+		return Record{}, nil
+	}
+	return c.DecodeRecord(stored)
+}
+
+// restore puts a key that this attempt does not touch, but an earlier attempt at
+// the batch did, back to what it was before the batch. It reports whether that
+// changes the key's value.
+func (a *attempt) restore(key Key, stored Record) bool {
+	if stored.TxID != a.txid || stored.Curr == stored.Prev {
+		return false
+	}
+	a.index[key] = int32(len(a.slots))
+	a.slots = append(a.slots, slot{
+		key:     key,
+		next:    Record{TxID: a.txid, Curr: stored.Prev, Prev: stored.Prev},
+		replay:  true,
+		written: true,
+	})
+	return true
+}
+
+// tombstone reports whether the slot leaves a removed key whose record must stay
+// for a while, because a batch that wrote it may be replayed.
+func (s *slot) tombstone() bool { return s.next.Curr.IsNone() && s.next.TxID != NoTxID }
+
+// writes returns the write of each slot that changed. They are good until the
+// next use of a.
+func (a *attempt) writes() []Write {
+	out, buf := a.out[:0], a.buf[:0]
+	for i := range a.slots {
+		s := &a.slots[i]
+		if !s.written {
+			continue
+		}
+		if s.next.Curr.IsNone() && !s.tombstone() {
+			out = append(out, Write{Key: s.key})
+			continue
+		}
+		start := len(buf)
+		buf = a.kind.AppendRecord(buf, s.next)
+		out = append(out, Write{Key: s.key, Record: buf[start:len(buf):len(buf)]})
+	}
+	a.out, a.buf = out, buf
+	return out
+}

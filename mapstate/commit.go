@@ -1,0 +1,304 @@
+package mapstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// commit makes one attempt at the batch of env: it applies the operations in
+// order, unless the open batch b, if there is one, has their outcome, and writes
+// what they left together with the partition's progress, in one atomic step.
+func (m *Map) commit(ctx context.Context, env Envelope, all []ops, b *batch) (Result, error) {
+	res, durable, err := m.commitInTurn(ctx, env, all, b)
+	if err != nil {
+		return Result{}, m.counted(err)
+	}
+	if err := durable.Wait(); err != nil {
+		m.damaged.Store(true)
+		return Result{}, fmt.Errorf("commit: %w", err)
+	}
+	m.commits.Add(1)
+	m.replayed.Add(int64(res.Replayed))
+	m.restored.Add(int64(res.Restored))
+	return res, nil
+}
+
+// commitInTurn does all of a commit but the wait for the disk.
+func (m *Map) commitInTurn(ctx context.Context, env Envelope, all []ops, b *batch) (Result, Durable, error) {
+	if err := m.turn.take(ctx); err != nil {
+		return Result{}, nil, err
+	}
+	defer m.turn.pass()
+	if err := m.repair(ctx); err != nil {
+		return Result{}, nil, err
+	}
+	last := m.partition(env.Partition)
+	if err := m.admit(env, last); err != nil {
+		return Result{}, nil, err
+	}
+
+	a, res, ok := b.staged()
+	if !ok {
+		a = m.attempts.Get().(*attempt)
+		defer m.attempts.Put(a)
+		a.reset(m.kind, env.TxID, env.TxID > last.TxID)
+		for _, o := range all {
+			if err := a.run(ctx, m.backing, o, &res); err != nil {
+				return Result{}, nil, err
+			}
+		}
+	}
+	w := writer{m: m, a: a, env: env, last: last}
+	durable, err := w.write(ctx, &res)
+	return res, durable, err
+}
+
+// admit refuses a batch that is behind the partition's watermark or fenced off.
+func (m *Map) admit(env Envelope, last *partition) error {
+	if env.Epoch < last.Epoch {
+		return &FencedError{Partition: env.Partition, Stored: last.Epoch, Got: env.Epoch}
+	}
+	if m.kind.Replays() != ReplayApplies && env.TxID != NoTxID && env.TxID < last.TxID {
+		return &StaleTxError{Partition: env.Partition, Stored: last.TxID, Got: env.TxID}
+	}
+	return nil
+}
+
+// settled returns the progress of a partition; after a write whose outcome is not
+// known it reads it again first.
+func (m *Map) settled(ctx context.Context, name string) (*partition, error) {
+	if m.damaged.Load() {
+		if err := m.turn.take(ctx); err != nil {
+			return nil, err
+		}
+		defer m.turn.pass()
+		if err := m.repair(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return m.partition(name), nil
+}
+
+// repair reads the progress again after a write whose outcome is not known. The
+// turn is held.
+func (m *Map) repair(ctx context.Context) error {
+	if err := m.closedErr(); err != nil {
+		return err
+	}
+	if !m.damaged.Load() {
+		return nil
+	}
+	partitions, err := loadProgress(ctx, m.backing)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.partitions = partitions
+	m.mu.Unlock()
+	m.version.Add(1)
+	m.damaged.Store(false)
+	return nil
+}
+
+// writer turns an attempt into one Commit of the backing. It lives for one call,
+// under the turn.
+type writer struct {
+	m    *Map
+	a    *attempt
+	env  Envelope
+	last *partition // before this attempt
+
+	out     Writes
+	next    partition // after it
+	touched []byte    // the chunk of this attempt
+	from    int       // the first chunk that this attempt writes
+}
+
+// write writes the attempt.
+func (w *writer) write(ctx context.Context, res *Result) (Durable, error) {
+	m := w.m
+	w.next = *w.last
+	guarded := m.kind.Replays() != ReplayApplies
+	newBatch := w.env.TxID > w.last.TxID
+	whole := guarded && w.env.Whole && w.env.TxID != NoTxID && !newBatch
+	w.from = w.last.chunks
+	if guarded && (newBatch || whole) {
+		w.from, w.next.tombstones = 0, 0
+	}
+	if whole {
+		if err := w.restore(ctx, res); err != nil {
+			return nil, err
+		}
+	}
+	w.out.Records = w.a.writes()
+	if guarded {
+		w.touch(whole)
+		if newBatch && w.last.tombstones > 0 {
+			if err := w.sweep(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	w.progress()
+	if len(w.out.Records) == 0 && len(w.out.Meta) == 0 {
+		return NoWait, nil
+	}
+	w.out.Sync = !m.opts.Interval
+	durable, err := m.backing.Commit(ctx, w.out)
+	if err != nil {
+		m.damaged.Store(true)
+		return nil, fmt.Errorf("commit: %w", err)
+	}
+	m.keys.Add(int64(len(w.out.Records)))
+	m.publish(&w.next)
+	return durable, nil
+}
+
+// publish makes a partition's new progress known to readers.
+func (m *Map) publish(p *partition) {
+	m.version.Add(1)
+	m.mu.Lock()
+	m.partitions[p.Partition] = p
+	m.mu.Unlock()
+}
+
+// restore puts back the keys that earlier attempts at this batch touched and this
+// one does not, unless another partition has written them under the same txid.
+func (w *writer) restore(ctx context.Context, res *Result) error {
+	if w.m.kind.Replays() != ReplayRestarts {
+		return nil
+	}
+	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
+	if err != nil {
+		return err
+	}
+	var left []Key
+	seen := make(map[Key]bool)
+	for _, t := range touches {
+		if _, again := w.a.index[t.key]; !again && !seen[t.key] {
+			seen[t.key] = true
+			left = append(left, t.key)
+		}
+	}
+	if left, err = w.withoutOthers(ctx, left); err != nil || len(left) == 0 {
+		return err
+	}
+	records, err := w.m.backing.MultiGet(ctx, left)
+	if err != nil {
+		return err
+	}
+	for i, k := range left {
+		r, err := decodeStored(w.m.kind, records[i])
+		if err != nil {
+			return &KeyError{Key: k, Err: err}
+		}
+		if w.a.restore(k, r) {
+			res.Restored++
+		}
+	}
+	return nil
+}
+
+// withoutOthers drops the keys that another partition touched under this txid.
+func (w *writer) withoutOthers(ctx context.Context, keys []Key) ([]Key, error) {
+	theirs := make(map[Key]bool)
+	for _, p := range w.m.Progress() {
+		if p.Partition == w.env.Partition || p.TxID != w.env.TxID {
+			continue
+		}
+		touches, err := loadTouches(ctx, w.m.backing, p.Partition)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range touches {
+			theirs[t.key] = true
+		}
+	}
+	kept := keys[:0]
+	for _, k := range keys {
+		if !theirs[k] {
+			kept = append(kept, k)
+		}
+	}
+	return kept, nil
+}
+
+// touch lists the keys of this attempt: of a whole batch all of them, of a part
+// those that earlier parts have not listed.
+func (w *writer) touch(whole bool) {
+	for i := range w.a.slots {
+		s := &w.a.slots[i]
+		dead := s.written && s.tombstone()
+		if dead || whole || s.written && !s.replay && w.env.TxID != NoTxID {
+			w.touched = appendTouch(w.touched, touch{key: s.key, tombstone: dead})
+		}
+		if dead {
+			w.next.tombstones++
+		}
+	}
+}
+
+// sweep deletes the tombstones of the partition's last batch, now that a later
+// one commits and it can no longer be replayed.
+func (w *writer) sweep(ctx context.Context) error {
+	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
+	if err != nil {
+		return err
+	}
+	var dead []Key
+	seen := make(map[Key]bool)
+	for _, t := range touches {
+		if _, again := w.a.index[t.key]; t.tombstone && !again && !seen[t.key] {
+			seen[t.key] = true
+			dead = append(dead, t.key)
+		}
+	}
+	records, err := w.m.backing.MultiGet(ctx, dead)
+	if err != nil {
+		return err
+	}
+	for i, k := range dead {
+		r, err := decodeStored(w.m.kind, records[i])
+		switch {
+		case err != nil:
+			return &KeyError{Key: k, Err: err}
+		case records[i] == nil || !r.Curr.IsNone():
+			// Gone, or written again since.
+		case r.TxID < w.env.TxID:
+			w.out.Records = append(w.out.Records, Write{Key: k})
+		default: // Another partition is ahead of this one: leave it for later.
+			w.touched = appendTouch(w.touched, touch{key: k, tombstone: true})
+			w.next.tombstones++
+		}
+	}
+	return nil
+}
+
+// progress adds the partition's progress record and chunk, if anything of them changed.
+func (w *writer) progress() {
+	env, last, next := w.env, w.last, &w.next
+	if env.TxID == NoTxID && env.Offsets == nil && env.Epoch == last.Epoch && len(w.touched) == 0 {
+		return
+	}
+	if env.TxID != NoTxID {
+		next.TxID = env.TxID
+	}
+	next.Epoch = env.Epoch
+	if env.Offsets != nil {
+		next.Offsets = env.Offsets
+	}
+	next.CommittedAt = w.m.opts.Now()
+	next.whole = env.Whole
+	next.chunks = w.from
+	if len(w.touched) > 0 {
+		w.out.Meta = append(w.out.Meta, MetaWrite{Name: chunkName(env.Partition, w.from), Value: w.touched})
+		next.chunks++
+	}
+	for n := next.chunks; n < last.chunks; n++ {
+		w.out.Meta = append(w.out.Meta, MetaWrite{Name: chunkName(env.Partition, n)})
+	}
+	w.out.Meta = append(w.out.Meta, MetaWrite{Name: progressName(env.Partition), Value: next.encode()})
+}
+
+func isStale(err error) bool { return errors.Is(err, ErrStaleTx) }
