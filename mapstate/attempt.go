@@ -179,17 +179,18 @@ func decodeStored(c Codec, stored []byte) (Record, error) {
 // the batch did, back to what it was before the batch. It reports whether that
 // changes the key's value.
 func (a *attempt) restore(key Key, stored Record) bool {
-	if stored.TxID != a.txid || stored.Curr == stored.Prev {
+	if stored.TxID != a.txid {
 		return false
 	}
+	changed := stored.Curr != stored.Prev
 	a.index[key] = int32(len(a.slots))
 	a.slots = append(a.slots, slot{
 		key:     key,
 		next:    Record{TxID: a.txid, Curr: stored.Prev, Prev: stored.Prev},
 		replay:  true,
-		written: true,
+		written: changed,
 	})
-	return true
+	return changed
 }
 
 // tombstone reports whether the slot leaves a removed key whose record must stay

@@ -229,7 +229,7 @@ func (w *writer) withoutOthers(ctx context.Context, keys []Key) ([]Key, error) {
 func (w *writer) touch(whole bool) {
 	for i := range w.a.slots {
 		s := &w.a.slots[i]
-		dead := s.written && s.tombstone()
+		dead := s.tombstone() && (s.written || whole)
 		if dead || whole || s.written && !s.replay && w.env.TxID != NoTxID {
 			w.touched = appendTouch(w.touched, touch{key: s.key, tombstone: dead})
 		}
