@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tine/api"
+)
+
+// The exit codes of the process.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitConflict    = 4
+	exitUnavailable = 5
+)
+
+// usageError is an error of the command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// report prints err, if there is one, and returns the exit code it stands for.
+func (c *cli) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	code := exitCode(err)
+	if !c.started {
+		code = exitUsage
+	}
+	hint := ""
+	if code == exitUsage && !strings.Contains(err.Error(), "--help") {
+		hint = "\nRun with --help to see the usage."
+	}
+	// There is nowhere left to report a failure to print this.
+	_, _ = fmt.Fprintf(c.err, "tine: %v%s\n", err, hint)
+	return code
+}
+
+func exitCode(err error) int {
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	if problem := new(api.Problem); errors.As(err, &problem) {
+		return exitCodeOfStatus(problem.Status)
+	}
+	// A url.Error is what a request ends with that got no answer.
+	noAnswer := new(url.Error)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitError
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &noAnswer):
+		return exitUnavailable
+	}
+	return exitError
+}
+
+// exitCodeOfStatus returns the exit code for an HTTP answer.
+func exitCodeOfStatus(status int) int {
+	switch status {
+	case http.StatusNotFound:
+		return exitNotFound
+	case http.StatusConflict:
+		return exitConflict
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return exitUnavailable
+	}
+	return exitError
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	"tine/api"
+	"tine/backing"
+)
+
+// Bounds of a connection, beside those of Config.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// listen opens the API's socket, and the admin's if there is one. Requests to the
+// API get the context requests.
+func (s *Server) listen(ctx, requests context.Context, states api.States, db *backing.Database) (*listeners, error) {
+	l := new(listeners)
+	if err := l.add(ctx, s.cfg.Listen, s.httpServer(requests, s.handler(states, db))); err != nil {
+		return nil, err
+	}
+	if s.cfg.AdminListen == "" {
+		return l, nil
+	}
+	if err := l.add(ctx, s.cfg.AdminListen, s.httpServer(requests, profiles())); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// httpServer returns a server without a write timeout, which would cut streams: the API
+// bounds each part of a stream instead.
+func (s *Server) httpServer(requests context.Context, handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return requests },
+	}
+}
+
+// handler returns the API behind the gate.
+func (s *Server) handler(states api.States, db *backing.Database) http.Handler {
+	return s.admit(api.New(states, api.Options{
+		MaxBody:      s.cfg.MaxBodyBytes,
+		MaxKeys:      s.cfg.MaxKeys,
+		FlushTimeout: s.cfg.WriteTimeout,
+		Log:          s.opts.Log,
+		Observer:     s.metrics,
+		Draining:     s.gate.isDraining,
+		Ready:        func(context.Context) error { return s.readiness(db) },
+		Metrics:      s.metrics.handler(),
+	}))
+}
+
+// readiness says why the server is not ready.
+func (s *Server) readiness(db *backing.Database) error {
+	if !s.ready.Load() {
+		return errors.New("the server is starting or stopping")
+	}
+	return db.Err()
+}
+
+// admit lets requests for data through the gate and gives their bodies a time to
+// arrive in. Probes, metrics and the document pass by it: they must answer when
+// the server has too much to do.
+func (s *Server) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/v1/") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		size := r.ContentLength
+		if size < 0 {
+			size = s.cfg.MaxBodyBytes // it may become as large as that
+		}
+		if size > s.cfg.MaxBodyBytes {
+			size = 0 // it is refused before it is read
+		}
+		if err := s.gate.enter(size); err != nil {
+			s.overloaded(w, r, err)
+			return
+		}
+		defer s.gate.leave(size)
+		if r.Body != http.NoBody {
+			r.Body = &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), timeout: s.cfg.BodyTimeout}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// overloaded answers a request that was not admitted.
+func (s *Server) overloaded(w http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusTooManyRequests
+	s.metrics.ObserveRequest(r.Method, "none", status, 0)
+	body, _ := json.Marshal(api.Problem{ // it has nothing that cannot be encoded
+		Type:   "urn:tine:problem:overloaded",
+		Title:  "Overloaded",
+		Status: status,
+		Detail: err.Error(),
+		Code:   "overloaded",
+	})
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that is gone needs no answer
+}
+
+// profiles serves /debug/pprof.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}

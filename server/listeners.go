@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// listeners are HTTP servers, each with its own socket. The first is the API's.
+type listeners struct {
+	servers []*http.Server
+	sockets []net.Listener
+	serving sync.WaitGroup
+}
+
+// add opens a socket for srv. On an error the sockets before it are closed.
+func (l *listeners) add(ctx context.Context, address string, srv *http.Server) error {
+	var config net.ListenConfig
+	socket, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		errs := []error{fmt.Errorf("listen on %s: %w", address, err)}
+		for _, s := range l.sockets {
+			errs = append(errs, s.Close())
+		}
+		return errors.Join(errs...)
+	}
+	l.servers, l.sockets = append(l.servers, srv), append(l.sockets, socket)
+	return nil
+}
+
+// address is the API's, with the port that was taken.
+func (l *listeners) address() string { return l.sockets[0].Addr().String() }
+
+// serve starts to serve. The channel gets the error of a server that ends before
+// close is called.
+func (l *listeners) serve() <-chan error {
+	failed := make(chan error, len(l.servers))
+	for i, srv := range l.servers {
+		l.serving.Go(func() {
+			if err := srv.Serve(l.sockets[i]); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve %s: %w", l.sockets[i].Addr(), err)
+			}
+		})
+	}
+	return failed
+}
+
+// close closes the sockets and waits for what serve started. Answers on their way are
+// given until ctx ends, then their connections are cut.
+func (l *listeners) close(ctx context.Context) error {
+	var errs []error
+	for _, srv := range l.servers {
+		if err := srv.Shutdown(ctx); err != nil {
+			errs = append(errs, closing("listener", errors.Join(err, srv.Close())))
+		}
+	}
+	l.serving.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"tine/backing"
+)
+
+// Options of a Server. The zero value works.
+type Options struct {
+	Out     io.Writer    // gets one line with the address once the server listens; nil: nowhere
+	Log     *slog.Logger // nil: nothing is logged
+	Version string       // for the metrics
+}
+
+// Server is one Tine server.
+type Server struct {
+	cfg     Config
+	opts    Options
+	gate    *gate
+	metrics *metrics
+	ready   atomic.Bool
+}
+
+// New returns a server that has not been started. Run checks cfg.
+func New(cfg Config, opts Options) *Server {
+	if opts.Out == nil {
+		opts.Out = io.Discard
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{
+		cfg:     cfg,
+		opts:    opts,
+		gate:    newGate(cfg.MaxRequests, cfg.MaxInFlightBytes),
+		metrics: newMetrics(opts.Version),
+	}
+}
+
+// Run serves until ctx ends, and then stops in order. It returns nil after an
+// orderly stop: everything acknowledged is on disk and no request was cut off.
+// It is called once.
+func (s *Server) Run(ctx context.Context) (err error) {
+	// Start, 1: nothing is touched before the whole configuration is known to be good.
+	if err := s.cfg.Validate(); err != nil {
+		return fmt.Errorf("invalid configuration: %w", err)
+	}
+
+	// Start, 2: the database. It locks the data directory: from here on it is ours.
+	db, err := s.openDatabase()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closing("database", db.Close())) }() // Stop, 6
+
+	// Start, 3: the states, each with its progress.
+	states, err := OpenRegistry(ctx, db, s.cfg)
+	if err != nil {
+		return err
+	}
+	defer states.Close() // Stop, 5
+	s.metrics.registry.MustRegister(newStateCollector(states), newDatabaseCollector(db), newGateCollector(s.gate))
+
+	// Start, 4: the listeners. Requests get a context of their own: the end of ctx
+	// does not end the requests under way.
+	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelRequests()
+	listeners, err := s.listen(ctx, requests, states, db)
+	if err != nil {
+		return err
+	}
+
+	// Start, 5: serve. The address is told before readiness, which is what probes wait for.
+	failed := listeners.serve()
+	if _, err := fmt.Fprintf(s.opts.Out, "tine: listening on http://%s\n", listeners.address()); err != nil {
+		s.opts.Log.Warn("the address could not be printed", "error", err)
+	}
+	s.ready.Store(true)
+	s.opts.Log.Info("ready", "address", listeners.address(), "dataDir", s.cfg.DataDir, "states", len(states.List()))
+
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+
+	// Stop, 1: fail readiness, so that whoever sends work here looks elsewhere.
+	s.ready.Store(false)
+	s.opts.Log.Info("stopping", "grace", s.cfg.ShutdownGrace, "timeout", s.cfg.ShutdownTimeout)
+	if err == nil {
+		time.Sleep(s.cfg.ShutdownGrace)
+	}
+
+	// Stop, 2 and 3: refuse new requests and let those under way finish, until the time is up.
+	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
+	defer done()
+	err = errors.Join(err, s.drain(stopping, cancelRequests))
+
+	// Stop, 4: close the listeners; then the states and the database, as deferred above.
+	return errors.Join(err, listeners.close(stopping))
+}
+
+// openDatabase opens the database in the data directory, which it makes.
+func (s *Server) openDatabase() (*backing.Database, error) {
+	if err := os.MkdirAll(s.cfg.DataDir, 0o750); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	db, err := backing.Open(s.cfg.DataDir, backing.Options{
+		CacheBytes:    s.cfg.BlockCacheBytes,
+		MemTableBytes: s.cfg.MemTableBytes,
+		SyncInterval:  s.cfg.SyncInterval,
+		MinFreeBytes:  s.cfg.MinFreeBytes,
+		Logger:        s.opts.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return db, nil
+}
+
+// drain refuses new requests and waits for those under way. When ctx ends it
+// cancels what is left and says so.
+func (s *Server) drain(ctx context.Context, cancelRequests context.CancelFunc) error {
+	select {
+	case <-s.gate.drain():
+		return nil
+	case <-ctx.Done():
+		left := s.gate.load().requests
+		cancelRequests()
+		return fmt.Errorf("stop: %d requests were cut off, they had not finished within %s", left, s.cfg.ShutdownTimeout)
+	}
+}
+
+func closing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("close the %s: %w", what, err)
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tine/api"
+	"tine/mapstate"
+	"tine/nontx"
+	"tine/opaque"
+	"tine/transactional"
+)
+
+// The words of a spec.
+const (
+	backingPebble = "pebble"
+	backingMemory = "memory"
+
+	durabilitySync     = "sync"
+	durabilityInterval = "interval"
+)
+
+// kinds returns the state kinds.
+func kinds() []mapstate.Kind {
+	return []mapstate.Kind{nontx.Kind{}, transactional.Kind{}, opaque.Kind{}}
+}
+
+// kindNamed returns the kind with a name on the wire.
+func kindNamed(name string) (mapstate.Kind, error) {
+	var names []string
+	for _, k := range kinds() {
+		if k.Name() == name {
+			return k, nil
+		}
+		names = append(names, k.Name())
+	}
+	return nil, badWord("kind", name, names...)
+}
+
+func badWord(member, got string, allowed ...string) error {
+	return fmt.Errorf("%w: %s is %q, want one of %s", api.ErrBadRequest, member, got, strings.Join(allowed, ", "))
+}
+
+// normalise checks a spec and returns it with every member filled in. What a spec
+// leaves out is the server's to choose, and may change with its configuration;
+// so the catalog keeps specs as they were given, and specs are compared normalised.
+// The default cache is that of cfg; a state in memory has none unless it asks.
+func normalise(spec api.StateSpec, cfg Config) (api.StateSpec, error) {
+	if _, err := kindNamed(spec.Kind); err != nil {
+		return spec, err
+	}
+	switch spec.Backing {
+	case "":
+		spec.Backing = backingPebble
+	case backingPebble, backingMemory:
+	case "memcached":
+		return spec, fmt.Errorf("%w: backing memcached is not available in this version; use %s or %s",
+			api.ErrBadRequest, backingPebble, backingMemory)
+	default:
+		return spec, badWord("backing", spec.Backing, backingPebble, backingMemory)
+	}
+	if spec.Durability == "" {
+		spec.Durability = durabilitySync
+	}
+	if durabilities := []string{durabilitySync, durabilityInterval}; !slices.Contains(durabilities, spec.Durability) {
+		return spec, badWord("durability", spec.Durability, durabilities...)
+	}
+	cache, err := normaliseCache(spec, cfg)
+	spec.Cache = &cache
+	return spec, err
+}
+
+func normaliseCache(spec api.StateSpec, cfg Config) (api.CacheSpec, error) {
+	var cache api.CacheSpec
+	switch {
+	case spec.Cache != nil:
+		cache = *spec.Cache
+	case spec.Backing == backingPebble:
+		cache.Entries = cfg.CacheEntries
+	}
+	if cache.Entries < 0 || cache.Bytes < 0 {
+		return cache, fmt.Errorf("%w: cache has %d entries and %d bytes, want 0 or more",
+			api.ErrBadRequest, cache.Entries, cache.Bytes)
+	}
+	switch {
+	case cache.Entries == 0:
+		cache.Bytes = 0
+	case cache.Bytes == 0:
+		cache.Bytes = cfg.CacheBytes
+	}
+	return cache, nil
+}
+
+// sameSpec compares normalised specs.
+func sameSpec(a, b api.StateSpec) bool {
+	return a.Kind == b.Kind && a.Backing == b.Backing && a.Durability == b.Durability && *a.Cache == *b.Cache
+}
+
+// capabilities returns what the backing of a normalised spec can promise.
+func capabilities(spec api.StateSpec) api.Capabilities {
+	return api.Capabilities{AtomicBatch: true, Durable: spec.Backing == backingPebble, Scan: true}
+}
