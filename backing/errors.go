@@ -1,0 +1,65 @@
+package backing
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tine/mapstate"
+)
+
+// classify wraps an error of the engine with the sentinel that says what it means.
+func classify(op string, err error) error {
+	kind := mapstate.ErrUnavailable
+	switch {
+	case vfs.IsNoSpaceError(err):
+		kind = mapstate.ErrDiskFull
+	case pebble.IsCorruptionError(err):
+		kind = mapstate.ErrCorrupt
+	}
+	return fmt.Errorf("%s: %w: %w", op, kind, err)
+}
+
+// classifyOpen does so for what went wrong while opening dir. What the operating
+// system did not report is a complaint of the engine about what it found there.
+func classifyOpen(dir string, err error) error {
+	op := "open " + dir
+	var locked lockError
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &locked):
+		return fmt.Errorf("%s: %w: another process, or another database of this one, has it open; stop it or choose another directory (%w)",
+			op, mapstate.ErrLocked, locked.err)
+	case errors.As(err, &errno) && errno != syscall.ENOENT:
+		return classify(op, err)
+	case strings.Contains(err.Error(), "unknown format major version"): // the engine has no sentinel for it
+		return fmt.Errorf("%s: %w: a newer version of the program wrote it; use that one (%w)", op, mapstate.ErrUnsupported, err)
+	}
+	return fmt.Errorf("%s: %w: the directory is damaged; restore it from a copy (%w)", op, mapstate.ErrCorrupt, err)
+}
+
+// lockError is a refusal of the lock of a data directory.
+type lockError struct{ err error }
+
+func (e lockError) Error() string { return e.err.Error() }
+func (e lockError) Unwrap() error { return e.err }
+
+// lockFS marks the refusal of a lock, which the engine and the operating system
+// report in many ways, apart from a lock file that cannot be made.
+type lockFS struct{ vfs.FS }
+
+// Lock implements vfs.FS.
+func (f lockFS) Lock(name string) (io.Closer, error) {
+	c, err := f.FS.Lock(name)
+	var path *fs.PathError
+	if err != nil && !errors.As(err, &path) {
+		return nil, lockError{err}
+	}
+	return c, err
+}
