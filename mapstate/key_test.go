@@ -141,7 +141,7 @@ func TestKeyPrintsAsJSON(t *testing.T) {
 	require.Equal(t, `["a\"",1,-0.5,1e+300,9223372036854775807,true,null]`,
 		Key("a\"", 1.0, -0.5, 1e300, 1<<63-1, true, nil).String())
 	require.Equal(t, "[]", mapstate.SnapshotKey.String())
-	require.Equal(t, "[1,invalid]", mapstate.Key(Key(1)+"\x09").String())
+	require.Equal(t, "[1,invalid]", (Key(1) + "\x09").String())
 }
 
 func TestNewKeyRefusesWhatIsNoKey(t *testing.T) {
@@ -192,6 +192,13 @@ func TestParseKeyRefusesWhatNewKeyDoesNotMake(t *testing.T) {
 	} {
 		_, err := mapstate.ParseKey([]byte(b))
 		require.ErrorIs(t, err, mapstate.ErrInvalidKey, name)
+	}
+}
+
+func TestElementsOfADamagedKeyAreRefused(t *testing.T) {
+	for _, k := range []mapstate.Key{mapstate.SnapshotKey, "\x05\x01a\x00", "\x05a", "\x04", "\x07"} {
+		_, err := k.Elements()
+		require.ErrorIs(t, err, mapstate.ErrInvalidKey, "%q", string(k))
 	}
 }
 

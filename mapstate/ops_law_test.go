@@ -80,6 +80,15 @@ func TestUnionIsSortedAndDistinctAsKeysAre(t *testing.T) {
 	})
 }
 
+func TestUnionKeepsTheFirstOfTwoEquals(t *testing.T) {
+	var integers, floats []mapstate.Value
+	for i := range 50 {
+		integers = append(integers, Val(i))
+		floats = append(floats, Val(float64(49-i)))
+	}
+	require.Equal(t, arrayOf(integers), mustOp("union")(arrayOf(integers), arrayOf(floats)))
+}
+
 func TestAppendKeepsEveryElement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := mustOp("append")

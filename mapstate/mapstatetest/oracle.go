@@ -1,0 +1,292 @@
+package mapstatetest
+
+import (
+	"maps"
+
+	"tine/mapstate"
+)
+
+// Oracle says what a Map of one kind must hold and answer. It is written to be
+// checked by eye against the table of the three kinds, not to be fast: an
+// attempt is a list of operations, run from the start on a copy of the state.
+// Its methods are those of mapstate.Map.
+//
+// It does not say what becomes of a key that two partitions write under one
+// txid, nor of operations that follow an abort under the same txid.
+type Oracle struct {
+	kind    string // nontx, transactional or opaque
+	keys    map[mapstate.Key]Held
+	writers map[string]writerState // by partition
+	open    map[string]openBatch   // by partition
+}
+
+// Held is what is stored under a key: value v, previous value p, txid t of the
+// table. A tombstone has no value.
+type Held struct {
+	V, P mapstate.Value
+	T    mapstate.TxID
+	by   string // the partition that wrote it under T
+}
+
+// writerState is a partition's progress.
+type writerState struct {
+	txid    mapstate.TxID
+	epoch   int64
+	touched map[mapstate.Key]bool // by all attempts at txid
+}
+
+type openBatch struct {
+	env mapstate.Envelope
+	log []step
+}
+
+// step is one position of a request.
+type step struct {
+	index  int // in its request
+	key    mapstate.Key
+	update mapstate.ValueUpdater // nil: put or remove
+	put    mapstate.Value        // no value: remove
+}
+
+// NewOracle returns the oracle of an empty state of the kind of that name.
+func NewOracle(kind string) *Oracle {
+	return &Oracle{
+		kind:    kind,
+		keys:    map[mapstate.Key]Held{},
+		writers: map[string]writerState{},
+		open:    map[string]openBatch{},
+	}
+}
+
+// first is the table: what the first operation of an attempt at x finds under a key,
+// and what is stored there with the value still to be set. replay says that the
+// stored value is the work of an earlier attempt at x; keep, that updates leave it.
+func first(kind string, stored Held, x mapstate.TxID) (base mapstate.Value, next Held, replay, keep bool, err error) {
+	v, p, t := stored.V, stored.P, stored.T
+	switch {
+	case kind == "nontx":
+		return v, Held{}, false, false, nil
+	case x == mapstate.NoTxID: // un-numbered: t and p stay
+		return v, Held{P: p, T: t, by: stored.by}, false, false, nil
+	case t > x:
+		return v, Held{}, false, false, &mapstate.StaleTxError{Stored: t, Got: x}
+	case kind == "transactional":
+		return v, Held{T: x}, t == x, t == x, nil
+	case t == x: // opaque, replay
+		return p, Held{P: p, T: x}, true, false, nil
+	default: // opaque, a new batch; absent has t = 0
+		return v, Held{P: v, T: x}, false, false, nil
+	}
+}
+
+// seen is what a reader under x sees of a key.
+func seen(kind string, stored Held, x mapstate.TxID) (mapstate.Value, error) {
+	switch {
+	case kind != "opaque" || x == mapstate.NoTxID || stored.T < x:
+		return stored.V, nil
+	case stored.T == x:
+		return stored.P, nil
+	}
+	return mapstate.Value{}, &mapstate.StaleTxError{Stored: stored.T, Got: x}
+}
+
+// attempt runs all steps of an attempt on a copy of the keys.
+func (o *Oracle) attempt(env mapstate.Envelope, log []step) (after map[mapstate.Key]Held, res mapstate.Result, err error) {
+	w := o.writers[env.Partition]
+	if env.Epoch < w.epoch {
+		return nil, res, &mapstate.FencedError{Partition: env.Partition, Stored: w.epoch, Got: env.Epoch}
+	}
+	if o.kind != "nontx" && env.TxID != mapstate.NoTxID && env.TxID < w.txid {
+		return nil, res, &mapstate.StaleTxError{Partition: env.Partition, Stored: w.txid, Got: env.TxID}
+	}
+	after = maps.Clone(o.keys)
+	keeps, touched := map[mapstate.Key]bool{}, map[mapstate.Key]bool{}
+	for _, s := range log {
+		base, next, replay, keep, err := first(o.kind, o.keys[s.key], env.TxID)
+		if err != nil {
+			return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
+		}
+		if touched[s.key] { // not the first: it finds what the one before left
+			base, keep = after[s.key].V, keeps[s.key]
+		}
+		touched[s.key] = true
+		if next.V, err = s.apply(base, keep); err != nil {
+			return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
+		}
+		if env.TxID != mapstate.NoTxID {
+			next.by = env.Partition
+		}
+		after[s.key] = next
+		keeps[s.key] = keep && s.update != nil
+		if s.update != nil {
+			res.Values = append(res.Values, next.V)
+		}
+		if replay {
+			res.Replayed++
+		} else {
+			res.Applied++
+		}
+	}
+	if o.kind == "opaque" && env.Whole && env.TxID != mapstate.NoTxID && env.TxID == w.txid {
+		for key := range w.touched {
+			h := after[key]
+			if !touched[key] && h.T == env.TxID && h.by == env.Partition {
+				if h.V != h.P {
+					res.Restored++
+				}
+				h.V = h.P
+				after[key] = h
+			}
+		}
+	}
+	return after, res, nil
+}
+
+// apply returns the value that a step leaves where it finds base.
+func (s step) apply(base mapstate.Value, keep bool) (mapstate.Value, error) {
+	switch {
+	case s.update == nil:
+		return s.put, nil
+	case keep:
+		return base, nil
+	}
+	return s.update.Update(base)
+}
+
+// commit makes an attempt and keeps what it did. On an error it keeps nothing.
+func (o *Oracle) commit(env mapstate.Envelope, log []step) (mapstate.Result, error) {
+	after, res, err := o.attempt(env, log)
+	if err != nil {
+		return mapstate.Result{}, err
+	}
+	w := o.writers[env.Partition]
+	w.epoch = env.Epoch
+	if x := env.TxID; x != mapstate.NoTxID {
+		if x != w.txid {
+			w.txid, w.touched = x, map[mapstate.Key]bool{}
+		}
+		for _, s := range log {
+			w.touched[s.key] = true
+		}
+	}
+	o.writers[env.Partition] = w
+	// A removed key leaves a tombstone until its writer can no longer replay the batch.
+	maps.DeleteFunc(after, func(_ mapstate.Key, h Held) bool {
+		return h.V.IsNone() && (h.T == mapstate.NoTxID || h.T < env.TxID && h.by == env.Partition)
+	})
+	o.keys = after
+	return res, nil
+}
+
+// request makes an attempt of one request, or stages it in the open batch.
+func (o *Oracle) request(env mapstate.Envelope, steps []step) (mapstate.Result, error) {
+	b, ok := o.open[env.Partition]
+	if !ok || b.env.TxID != env.TxID {
+		return o.commit(env, steps)
+	}
+	_, before, err := o.attempt(b.env, b.log)
+	if err != nil {
+		return mapstate.Result{}, err
+	}
+	b.log = append(b.log[:len(b.log):len(b.log)], steps...)
+	_, all, err := o.attempt(b.env, b.log)
+	if err != nil {
+		return mapstate.Result{}, err
+	}
+	o.open[env.Partition] = b
+	return mapstate.Result{
+		Values:   append([]mapstate.Value(nil), all.Values[len(before.Values):]...),
+		Applied:  all.Applied - before.Applied,
+		Replayed: all.Replayed - before.Replayed,
+	}, nil
+}
+
+// Update applies updaters[i] to keys[i].
+func (o *Oracle) Update(env mapstate.Envelope, keys []mapstate.Key, updaters []mapstate.ValueUpdater) (mapstate.Result, error) {
+	steps := make([]step, len(keys))
+	for i, k := range keys {
+		steps[i] = step{index: i, key: k, update: updaters[i]}
+	}
+	return o.request(env, steps)
+}
+
+// Put stores values[i] under keys[i].
+func (o *Oracle) Put(env mapstate.Envelope, keys []mapstate.Key, values []mapstate.Value) (mapstate.Result, error) {
+	steps := make([]step, len(keys))
+	for i, k := range keys {
+		steps[i] = step{index: i, key: k, put: values[i]}
+	}
+	return o.request(env, steps)
+}
+
+// Remove removes keys.
+func (o *Oracle) Remove(env mapstate.Envelope, keys []mapstate.Key) (mapstate.Result, error) {
+	return o.Put(env, keys, make([]mapstate.Value, len(keys)))
+}
+
+// Read returns the value of each key as env sees it, no value where there is none.
+func (o *Oracle) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Value, error) {
+	staged := map[mapstate.Key]Held{}
+	if b, ok := o.open[env.Partition]; ok && env.TxID != mapstate.NoTxID && b.env.TxID == env.TxID {
+		after, _, err := o.attempt(b.env, b.log)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range b.log {
+			staged[s.key] = after[s.key]
+		}
+	}
+	values := make([]mapstate.Value, len(keys))
+	for i, k := range keys {
+		if h, ok := staged[k]; ok {
+			values[i] = h.V
+			continue
+		}
+		var err error
+		if values[i], err = seen(o.kind, o.keys[k], env.TxID); err != nil {
+			return nil, &mapstate.KeyError{Index: i, Key: k, Err: err}
+		}
+	}
+	return values, nil
+}
+
+// Begin opens a batch for the partition of env, dropping one that is open.
+func (o *Oracle) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
+	if _, _, err := o.attempt(env, nil); err != nil {
+		return mapstate.Begun{}, err
+	}
+	env.Whole = true
+	o.open[env.Partition] = openBatch{env: env}
+	last := o.writers[env.Partition].txid
+	return mapstate.Begun{Committed: last, Replay: last == env.TxID}, nil
+}
+
+// Commit commits the open batch of env.
+func (o *Oracle) Commit(env mapstate.Envelope) (mapstate.Result, error) {
+	b, ok := o.open[env.Partition]
+	switch {
+	case ok && b.env.TxID == env.TxID:
+		res, err := o.commit(b.env, b.log)
+		if err != nil {
+			return res, err
+		}
+		delete(o.open, env.Partition)
+		res.Values = nil
+		return res, nil
+	case !ok && env.TxID != mapstate.NoTxID && env.TxID == o.writers[env.Partition].txid:
+		return mapstate.Result{AlreadyCommitted: true}, nil
+	}
+	return mapstate.Result{}, mapstate.ErrNoOpenBatch
+}
+
+// Abort drops the open batch of env.
+func (o *Oracle) Abort(env mapstate.Envelope) error {
+	if b, ok := o.open[env.Partition]; !ok || b.env.TxID != env.TxID {
+		return mapstate.ErrNoOpenBatch
+	}
+	delete(o.open, env.Partition)
+	return nil
+}
+
+// Held returns what is stored under each key, tombstones included.
+func (o *Oracle) Held() map[mapstate.Key]Held { return maps.Clone(o.keys) }
