@@ -112,13 +112,19 @@ func (s *scanner) literal(word string) {
 
 func (s *scanner) quoted() {
 	s.expect('"')
-	for !s.bad && !s.eat('"') {
-		if s.eat('\\') {
+	for !s.bad {
+		switch c := s.peek(); {
+		case c == '"':
+			s.pos++
+			return
+		case c == '\\':
+			s.pos++
 			s.escape()
-			continue
+		case c < ' ':
+			s.bad = true
+		default:
+			s.pos++
 		}
-		s.bad = s.peek() < ' '
-		s.pos++
 	}
 }
 
