@@ -1,6 +1,10 @@
 package mapstate
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"slices"
+)
 
 // opCode is what an operation does to a key.
 type opCode uint8
@@ -68,6 +72,9 @@ func (a *attempt) run(ctx context.Context, from Getter, o ops, res *Result) erro
 	if err != nil {
 		return err
 	}
+	if o.code == opUpdate {
+		res.Values = slices.Grow(res.Values, len(o.keys))
+	}
 	for i, n := range slotOf {
 		s := &a.slots[n]
 		if err := a.step(s, o, i); err != nil {
@@ -98,6 +105,9 @@ func (a *attempt) step(s *slot, o ops, i int) error {
 		}
 		if err := v.CheckSize(); err != nil {
 			return err
+		}
+		if v.IsNone() {
+			return fmt.Errorf("%w: the updater returned no value", ErrInvalidValue)
 		}
 		s.next.Curr = v
 	case opPut:

@@ -71,14 +71,14 @@ func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
 // To commit again what is already committed does nothing.
 func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
 	b, err := m.batchOf(env)
+	if err != nil {
+		return Result{}, err
+	}
 	if b != nil {
-		var res Result
-		if res, err = b.commit(ctx, env); err == nil || !errors.Is(err, ErrNoOpenBatch) {
+		// A batch that has ended meanwhile may have been committed by the call before this one.
+		if res, err := b.commit(ctx, env); !errors.Is(err, ErrNoOpenBatch) {
 			return res, err
 		}
-	}
-	if !errors.Is(err, ErrNoOpenBatch) && err != nil {
-		return Result{}, err
 	}
 	last, err := m.settled(ctx, env.Partition)
 	if err != nil {
@@ -113,9 +113,7 @@ func (m *Map) noOpenBatch(env Envelope) error {
 		ErrNoOpenBatch, env.TxID, env.Partition, m.opts.BatchIdle)
 }
 
-// batchOf returns the open batch that env belongs to, nil if there is none. An
-// operation for a batch that was dropped is refused: alone it would be a part of
-// the batch without the rest.
+// batchOf returns the open batch that env belongs to, nil if there is none.
 func (m *Map) batchOf(env Envelope) (*batch, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -128,10 +126,14 @@ func (m *Map) batchOf(env Envelope) (*batch, error) {
 	if b := m.open[env.Partition]; b != nil && b.env.TxID == env.TxID {
 		return b, nil
 	}
-	if m.dropped[env.Partition] == env.TxID {
-		return nil, fmt.Errorf("%w: the one with txid %d for partition %q was dropped; begin it again", ErrNoOpenBatch, env.TxID, env.Partition)
-	}
 	return nil, nil
+}
+
+// wasDropped reports whether the batch of env was open once and dropped.
+func (m *Map) wasDropped(env Envelope) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return env.TxID != NoTxID && m.dropped[env.Partition] == env.TxID
 }
 
 // drop ends b without a commit.

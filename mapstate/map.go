@@ -195,6 +195,10 @@ func (m *Map) do(ctx context.Context, env Envelope, o ops) (Result, error) {
 	if b != nil {
 		return b.stage(ctx, env, o)
 	}
+	if m.wasDropped(env) {
+		// Alone the operation would be a part of the batch without the rest.
+		return Result{}, m.noOpenBatch(env)
+	}
 	return m.commit(ctx, env, []ops{o}, nil)
 }
 

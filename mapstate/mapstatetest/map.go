@@ -452,6 +452,7 @@ func droppedBatchRefuses(t *testing.T, s *state) {
 	_, err = s.Commit(ctx, at(1))
 	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
 	require.ErrorIs(t, s.Abort(ctx, at(1)), mapstate.ErrNoOpenBatch)
+	s.value(at(1), "a", "absent")
 	s.begin(at(1))
 	s.begin(at(2))
 	_, err = s.sum(at(1), "a", 1)
