@@ -265,6 +265,7 @@ func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 		b.env.Offsets = env.Offsets
 	}
 	res, err := b.m.commit(ctx, b.env, b.log, b)
+	res.Values = nil // those of operations that had to be applied again
 	if err != nil && !b.m.damaged.Load() {
 		b.broken = true
 		return Result{}, err
