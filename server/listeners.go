@@ -54,7 +54,7 @@ func (l *listeners) close(ctx context.Context) error {
 	var errs []error
 	for _, srv := range l.servers {
 		if err := srv.Shutdown(ctx); err != nil {
-			errs = append(errs, closing("listener", errors.Join(err, srv.Close())))
+			errs = append(errs, errors.New("close the listener: connections were cut, their answers were not taken in time"), srv.Close())
 		}
 	}
 	l.serving.Wait()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,6 @@ avg) to keys, in order. Its argument is --arg for all keys, or --args with one p
 	}
 	cmd.Flags().StringVar(&arg, "arg", "", "argument of the updater for every key, `JSON`")
 	cmd.Flags().StringVar(&args, "args", "", "arguments of the updater, one per key, a `JSON` array")
-	cmd.MarkFlagsMutuallyExclusive("arg", "args")
 	env := takeEnvelope(cmd, "epoch", "offsets", "whole")
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		keys, err := parseKeys(words[2:])
@@ -36,6 +36,9 @@ avg) to keys, in order. Its argument is --arg for all keys, or --args with one p
 		req := api.Request{Keys: keys, Updater: api.Op{Name: words[1]}}
 		if req.Envelope, err = env.value(); err != nil {
 			return err
+		}
+		if arg != "" && args != "" {
+			return usageError{errors.New("--arg is for all keys and --args has one per key, want one of them")}
 		}
 		if arg != "" {
 			if req.Updater.Arg, err = parseValue(arg); err != nil {

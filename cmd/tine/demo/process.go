@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -80,12 +79,10 @@ func (p *process) kill() {
 	if p.cmd.ProcessState != nil {
 		return
 	}
-	// The process may have ended by itself; Wait reaps it all the same.
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		fmt.Fprintf(p.stderr, "kill: %v\n", err)
-	}
+	// An error of Kill says that the process has ended, one of Wait how it did.
+	_ = p.cmd.Process.Kill()
 	p.stdout.Wait()
-	_ = p.cmd.Wait() // it was killed: an error is what is expected
+	_ = p.cmd.Wait()
 }
 
 // withoutSettings leaves out the variables that would configure the server.
