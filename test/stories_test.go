@@ -1,0 +1,104 @@
+package test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"tine/mapstate"
+)
+
+// TestStories tells each story of testdata/http to a server of its own. A
+// command is a request, its input the headers and the body, its output what came:
+//
+//	POST /v1/states/words/multiGet
+//	{"keys":["man"]}
+//	----
+//	200 OK
+//	"values":[null]
+//
+// The others are in story.command. In a body, <x*1000> stands for a thousand x.
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata/http", func(t *testing.T, path string) {
+		s := newStory(t)
+		datadriven.RunTest(t, path, s.command)
+	})
+}
+
+// storyFiles returns the text of each story.
+func storyFiles(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/http/*.txt")
+	require.NoError(t, err)
+	texts := make(map[string]string)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		texts[path] = string(text)
+	}
+	return texts
+}
+
+func TestStoriesBeginWithWhatTheyShow(t *testing.T) {
+	for path, text := range storyFiles(t) {
+		require.Regexp(t, `^# [A-Z]`, text, path)
+	}
+}
+
+func TestEveryErrorCodeIsToldInAStory(t *testing.T) {
+	told := make(map[string]bool)
+	code := regexp.MustCompile(`(?m)^"code":"([a-z_]+)"$`)
+	for _, text := range storyFiles(t) {
+		for _, m := range code.FindAllStringSubmatch(text, -1) {
+			told[m[1]] = true
+		}
+	}
+	codes := errorCodes(t)
+	require.Greater(t, len(codes), 15, "the table was not found")
+	for code := range codes {
+		require.True(t, told[code], "no story shows %s", code)
+	}
+	for code := range told {
+		require.True(t, codes[code], "a story shows %s, which the table does not have", code)
+	}
+}
+
+// errorCodes returns the codes of the table of errors, read from its source.
+func errorCodes(t *testing.T) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../api/errors.go", nil, 0)
+	require.NoError(t, err)
+	const codeColumn = 2
+	codes := make(map[string]bool)
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || spec.Names[0].Name != "problemKinds" {
+			return true
+		}
+		for _, row := range spec.Values[0].(*ast.CompositeLit).Elts {
+			code, err := strconv.Unquote(row.(*ast.CompositeLit).Elts[codeColumn].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			codes[code] = true
+		}
+		return false
+	})
+	return codes
+}
+
+func TestEveryUpdaterIsToldInAStory(t *testing.T) {
+	text, err := os.ReadFile("testdata/http/updaters.txt")
+	require.NoError(t, err)
+	for _, op := range []string{"append", "avg", "concat", "count", "first", "max", "merge", "min", "set", "sum", "union"} {
+		_, err := mapstate.LookupOp(op)
+		require.NoError(t, err)
+		require.Contains(t, string(text), strconv.Quote(op))
+	}
+}
