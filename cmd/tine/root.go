@@ -58,6 +58,7 @@ The common flags can be given as environment variables: --url is TINE_URL.`,
 		c.snapshotCommand(), c.scanCommand(), c.progressCommand(),
 		c.replayCommand(), c.demoCommand(), c.versionCommand(),
 	)
+	c.completeStates(root)
 	return root
 }
 

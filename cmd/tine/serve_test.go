@@ -136,6 +136,14 @@ func TestInterruptStopsTheServer(t *testing.T) {
 	require.Equal(t, exitOK, s.exit(t), s.log())
 }
 
+func TestSecondSignalEndsTheServerAtOnce(t *testing.T) {
+	s := serve(t, t.TempDir(), "--shutdown-grace", "1h")
+	s.signal(t, syscall.SIGTERM)
+	eventually(t, func() bool { return get(t, s, "/readyz").status == http.StatusServiceUnavailable })
+	s.signal(t, syscall.SIGTERM)
+	require.Equal(t, -1, s.exit(t), "it died of the signal")
+}
+
 func TestServerLogsAsToldTo(t *testing.T) {
 	s := serve(t, t.TempDir(), "--log-format", "json", "--log-level", "info")
 	eventually(t, func() bool { return strings.Contains(s.log(), `"msg":"ready"`) })

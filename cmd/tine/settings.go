@@ -89,10 +89,11 @@ func sortedByLine(settings map[string]yaml.Node) []string {
 func printSettings(out io.Writer, flags *pflag.FlagSet, names []string) error {
 	document := yaml.Node{Kind: yaml.MappingNode}
 	for _, name := range names {
-		key, value := new(yaml.Node), new(yaml.Node)
-		key.SetString(name)
-		value.SetString(flags.Lookup(name).Value.String())
-		document.Content = append(document.Content, key, value)
+		value := &yaml.Node{Kind: yaml.ScalarNode, Value: flags.Lookup(name).Value.String()}
+		if value.Value == "" {
+			value.Style = yaml.DoubleQuotedStyle // plain, it would be no value
+		}
+		document.Content = append(document.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
 	}
 	encoder := yaml.NewEncoder(out)
 	if err := encoder.Encode(&document); err != nil {

@@ -38,7 +38,7 @@ func TestFlagWinsOverEnvironmentOverFileOverDefault(t *testing.T) {
 	require.Zero(t, o.code, o.err)
 	for _, line := range []string{
 		"listen: flag:3\n",            // flag, environment and file
-		"max-keys: \"11\"\n",          // environment and file
+		"max-keys: 11\n",              // environment and file
 		"data-dir: /file\n",           // file
 		"sync-interval: 20ms\n",       // an empty variable is none
 		"cache-bytes: 1GiB\n",         // file
@@ -49,7 +49,7 @@ func TestFlagWinsOverEnvironmentOverFileOverDefault(t *testing.T) {
 }
 
 func TestPrintedConfigurationIsAConfigurationFile(t *testing.T) {
-	first := effective(t, nil, "", "--listen", "127.0.0.1:1", "--log-level", "warn", "--admin-listen", "")
+	first := effective(t, nil, "", "--listen", "127.0.0.1:1", "--log-level", "warn", "--admin-listen", "", "--data-dir", "a: b # c")
 	require.Zero(t, first.code, first.err)
 	second := effective(t, nil, first.out)
 	require.Zero(t, second.code, second.err)

@@ -142,8 +142,15 @@ func TestVersionSaysWhichGoBuiltIt(t *testing.T) {
 	require.Contains(t, ok(t, nil, "version", "--output", "json"), `"go":"go1.`)
 }
 
-func TestCompletionIsThere(t *testing.T) {
+func TestCompletionKnowsTheStates(t *testing.T) {
 	require.Contains(t, ok(t, nil, "completion", "bash"), "tine")
+	s := serve(t, t.TempDir())
+	ok(t, s, "state", "create", "words", "--kind", "opaque")
+	for _, verb := range [][]string{{"get"}, {"snapshot", "set"}, {"state", "delete"}} {
+		args := append(append([]string{"__complete"}, verb...), "")
+		require.Contains(t, tine(t, s, args...).out, "words\topaque\n")
+	}
+	require.NotContains(t, tine(t, s, "__complete", "state", "create", "").out, "words")
 }
 
 func TestCommonFlagsComeFromTheEnvironment(t *testing.T) {
