@@ -26,7 +26,8 @@ type Config struct {
 	MaxBodyBytes     int64         // of one request
 	MaxKeys          int           // of one request
 	MaxRequests      int           // under way at once; more are refused as overloaded
-	MaxInFlightBytes int64         // of all request bodies under way; more are refused as overloaded
+	MaxInFlightBytes int64         // of all request bodies under way; one of unknown length counts as the largest
+	BatchIdle        time.Duration // how long an open batch may be idle before it is dropped
 	BodyTimeout      time.Duration // for a request's body to arrive
 	WriteTimeout     time.Duration // for a client to take the next part of a stream
 	ShutdownGrace    time.Duration // from failing readiness to refusing requests
@@ -50,6 +51,7 @@ func DefaultConfig() Config {
 		MaxKeys:          1_000_000,
 		MaxRequests:      1024,
 		MaxInFlightBytes: 512 << 20,
+		BatchIdle:        time.Minute,
 		BodyTimeout:      time.Minute,
 		WriteTimeout:     30 * time.Second,
 		ShutdownGrace:    500 * time.Millisecond,
@@ -81,6 +83,7 @@ func (c Config) Validate() error {
 		atLeast("max-requests", c.MaxRequests, 1),
 		check(c.MaxInFlightBytes >= c.MaxBodyBytes, "max-in-flight-bytes",
 			fmt.Sprintf("is %d, below max-body-bytes, which is %d", c.MaxInFlightBytes, c.MaxBodyBytes)),
+		atLeast("batch-idle", c.BatchIdle, time.Millisecond),
 		atLeast("body-timeout", c.BodyTimeout, time.Millisecond),
 		atLeast("write-timeout", c.WriteTimeout, time.Millisecond),
 		atLeast("shutdown-grace", c.ShutdownGrace, 0),

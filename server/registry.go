@@ -84,7 +84,10 @@ func (r *Registry) open(ctx context.Context, name string, spec api.StateSpec, st
 		state.CacheStats = func() api.CacheStats { return api.CacheStats(lru.Stats()) }
 		store = lru
 	}
-	state.Map, err = mapstate.Open(ctx, kind, store, mapstate.Options{Interval: spec.Durability == durabilityInterval})
+	state.Map, err = mapstate.Open(ctx, kind, store, mapstate.Options{
+		Interval:  spec.Durability == durabilityInterval,
+		BatchIdle: r.cfg.BatchIdle,
+	})
 	return state, err
 }
 

@@ -238,3 +238,40 @@ func TestAStalledBodyIsCutOff(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, bytes.HasPrefix(answer, []byte("HTTP/1.1 4")), "%s", answer)
 }
+
+func TestAnIdleBatchIsDropped(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.BatchIdle = time.Millisecond
+	r := start(t, cfg)
+	r.createState(t, "s")
+	env := mapstate.Envelope{TxID: 1}
+	_, err := r.api().BeginCommit(t.Context(), "s", env)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		info, err := r.api().State(t.Context(), "s")
+		return err == nil && info.Stats.OpenBatches == 0
+	}, time.Minute, time.Millisecond)
+	_, err = r.api().Commit(t.Context(), "s", env)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+}
+
+func TestBodiesBeyondTheBudgetAreOverloaded(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.MaxBodyBytes, cfg.MaxInFlightBytes = 1<<10, 1<<10
+	r := start(t, cfg)
+	r.createState(t, "s")
+	slow := r.startRequest(t, "s")
+	post := func(body io.Reader) int {
+		resp, err := r.client.Post(r.url+"/v1/states/s/multiGet", "application/json", body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	text := `{"keys":["` + strings.Repeat("k", 500) + `"]}`
+	ofUnknownLength := func() io.Reader { return io.MultiReader(strings.NewReader(text)) }
+	require.Equal(t, http.StatusOK, post(strings.NewReader(text)))
+	require.Equal(t, http.StatusTooManyRequests, post(ofUnknownLength()), "it may become as large as the limit")
+	require.Equal(t, http.StatusRequestEntityTooLarge, post(strings.NewReader(strings.Repeat("k", 2<<10))))
+	require.Equal(t, http.StatusOK, slow.finish(t))
+	require.Eventually(t, func() bool { return post(ofUnknownLength()) == http.StatusOK }, time.Minute, time.Millisecond)
+}

@@ -59,7 +59,8 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return exitError
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &noAnswer):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &noAnswer),
+		errors.Is(err, api.ErrIncomplete), errors.Is(err, io.ErrUnexpectedEOF): // an answer that was cut off
 		return exitUnavailable
 	}
 	return exitError
