@@ -78,12 +78,12 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return err
 	}
 
-	// Start, 5: serve. The address is told before readiness, which is what probes wait for.
+	// Start, 5: serve. Whoever reads the address finds the server ready.
 	failed := listeners.serve()
+	s.ready.Store(true)
 	if _, err := fmt.Fprintf(s.opts.Out, "tine: listening on http://%s\n", listeners.address()); err != nil {
 		s.opts.Log.Warn("the address could not be printed", "error", err)
 	}
-	s.ready.Store(true)
 	s.opts.Log.Info("ready", "address", listeners.address(), "dataDir", s.cfg.DataDir, "states", len(states.List()))
 
 	select {
