@@ -89,6 +89,7 @@ func (o Options) pebble(log engineLog) *pebble.Options {
 		Logger:                      log,
 		EventListener:               log.events(),
 	}
+	p.Experimental.CompactionScheduler = new(scheduler)
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(o.BloomBits)
 	}
