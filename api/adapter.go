@@ -67,7 +67,7 @@ func (s *Server) serve(h handler, w http.ResponseWriter, r *http.Request, id str
 		if p == nil {
 			return
 		}
-		if p == http.ErrAbortHandler {
+		if abort, ok := p.(error); ok && errors.Is(abort, http.ErrAbortHandler) {
 			panic(p)
 		}
 		s.opts.Log.ErrorContext(r.Context(), "panic", "panic", p, "requestId", id, "stack", string(debug.Stack()))

@@ -61,7 +61,7 @@ func (d *decoder) release() {
 		cap(d.keyEnds) > keepItems || cap(d.values) > keepItems || cap(d.args) > keepItems || cap(d.ops) > keepItems {
 		*d = decoder{json: d.json}
 	}
-	clear(d.ops[:cap(d.ops)]) // they hold strings
+	clear(d.ops) // they hold strings
 }
 
 // object reads one JSON object and calls member for each member, before its value. The

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,11 +28,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// cutScan is a backing whose scans fail behind a number of records, 0 for never.
+type cutScan struct {
+	mapstate.BackingMap
+	after atomic.Int64
+}
+
+func (c *cutScan) Scan(ctx context.Context, r mapstate.Range, yield func(mapstate.Key, []byte) error) error {
+	left := c.after.Load()
+	return c.BackingMap.Scan(ctx, r, func(k mapstate.Key, record []byte) error {
+		if left--; left == 0 {
+			return fmt.Errorf("%w: a block is damaged", mapstate.ErrUnavailable)
+		}
+		return yield(k, record)
+	})
+}
+
 // registry is api.States in memory.
 type registry struct {
 	mu     sync.Mutex
 	states map[string]*api.NamedState
 	faults map[string]*mapstatetest.Fault
+	scans  map[string]*cutScan
 }
 
 var _ api.States = (*registry)(nil)
@@ -51,12 +69,13 @@ func (r *registry) Create(ctx context.Context, name string, spec api.StateSpec) 
 		}
 		return s, false, nil
 	}
-	fault := mapstatetest.NewFault(mapstate.NewMemory())
+	scans := &cutScan{BackingMap: mapstate.NewMemory()}
+	fault := mapstatetest.NewFault(scans)
 	m, err := mapstate.Open(ctx, kind, fault, mapstate.Options{})
 	if err != nil {
 		return nil, false, err
 	}
-	r.faults[name] = fault
+	r.faults[name], r.scans[name] = fault, scans
 	r.states[name] = &api.NamedState{
 		Name: name, Spec: spec, Map: m,
 		Capabilities: api.Capabilities{AtomicBatch: true, Scan: true},
@@ -110,7 +129,7 @@ func start(t *testing.T, opts api.Options) *fixture {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	states := &registry{states: map[string]*api.NamedState{}, faults: map[string]*mapstatetest.Fault{}}
+	states := &registry{states: map[string]*api.NamedState{}, faults: map[string]*mapstatetest.Fault{}, scans: map[string]*cutScan{}}
 	for _, kind := range []string{"opaque", "transactional", "nontx"} {
 		_, _, err := states.Create(t.Context(), kind, api.StateSpec{Kind: kind})
 		require.NoError(t, err)

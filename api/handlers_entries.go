@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ func (s *Server) listEntries(w http.ResponseWriter, r *http.Request) error {
 	sc := s.getScratch()
 	defer s.putScratch(sc)
 	if accepts(r, ndjson) {
+		if list.limit != 0 {
+			return &FieldError{Member: "limit", Index: -1, Err: fmt.Errorf("%w: a stream is the whole range, only a page has a limit", ErrBadRequest)}
+		}
 		stream := &entryStream{w: w, control: http.NewResponseController(w), timeout: s.opts.FlushTimeout, out: sc.out[:0]}
 		err := stream.run(r, m, list)
 		sc.out = stream.out
@@ -70,11 +74,12 @@ func scan(ctx context.Context, m *mapstate.Map, list listing, yield func(mapstat
 
 // appendPage appends one page of a listing, with a cursor if more follows.
 func appendPage(ctx context.Context, dst []byte, m *mapstate.Map, list listing) ([]byte, error) {
+	limit := cmp.Or(list.limit, defaultPage)
 	var last mapstate.Key
 	n := 0
 	dst = append(dst, `{"entries":[`...)
 	err := scan(ctx, m, list, func(k mapstate.Key, e mapstate.Entry) error {
-		if n == list.limit {
+		if n == limit {
 			return errPageFull
 		}
 		if n > 0 {

@@ -45,7 +45,7 @@ func newProblem(err error, requestID string) *Problem {
 		Code:      kind.code,
 		RequestID: requestID,
 	}
-	if kind.err == ErrInternal {
+	if errors.Is(kind.err, ErrInternal) {
 		p.Detail = "internal error; the server's log has more under this request id"
 		return p
 	}
@@ -103,31 +103,28 @@ func (p *Problem) Unwrap() error {
 }
 
 func (p *Problem) cause() error {
-	err := p.sentinel()
-	switch {
-	case err == mapstate.ErrStaleTx:
+	switch err := p.sentinel(); {
+	case errors.Is(err, mapstate.ErrStaleTx):
 		return &mapstate.StaleTxError{Partition: deref(p.Partition), Stored: p.StoredTxID, Got: p.TxID}
-	case err == mapstate.ErrFenced:
+	case errors.Is(err, mapstate.ErrFenced):
 		return &mapstate.FencedError{Partition: deref(p.Partition), Stored: deref(p.StoredEpoch), Got: deref(p.Epoch)}
-	case err == mapstate.ErrTooLarge && p.Limit > 0:
+	case errors.Is(err, mapstate.ErrTooLarge):
 		return &mapstate.LimitError{What: "request", Got: -1, Limit: p.Limit}
+	default:
+		return err
 	}
-	return err
 }
 
 // sentinel finds the table's error by type, which is the finer one, else by code.
 func (p *Problem) sentinel() error {
-	name := strings.TrimPrefix(p.Type, problemType)
-	byCode := ErrInternal
-	for i := range problemKinds {
-		switch kind := &problemKinds[i]; {
-		case kind.name == name:
-			return kind.err
-		case kind.name == p.Code:
-			byCode = kind.err
+	for _, name := range []string{strings.TrimPrefix(p.Type, problemType), p.Code} {
+		for i := range problemKinds {
+			if problemKinds[i].name == name {
+				return problemKinds[i].err
+			}
 		}
 	}
-	return byCode
+	return ErrInternal
 }
 
 func deref[T any](p *T) (v T) {

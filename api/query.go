@@ -24,7 +24,7 @@ const (
 type listing struct {
 	within mapstate.Range
 	empty  bool // no key can be within
-	limit  int
+	limit  int  // entries of a page; 0: not given
 }
 
 // parseQuery parses a query strictly: parameters that are not known, or given
@@ -47,7 +47,7 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 }
 
 func parseListing(raw string) (listing, error) {
-	l := listing{limit: defaultPage}
+	var l listing
 	query, err := parseQuery(raw, "prefix", "start", "end", "limit", "cursor")
 	if err != nil {
 		return l, err
