@@ -42,7 +42,7 @@ type lru struct {
 	bytes  int64
 	hits   int64
 	misses int64
-	found  []uint32 // scratch of get
+	found  []uint32 // where the last get found its keys
 }
 
 func newLRU(opts Options) *lru {
@@ -109,12 +109,25 @@ func (l *lru) apply(writes []mapstate.Write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range writes {
-		if writes[i].Record == nil {
-			l.drop(writes[i].Key)
-			continue
+		w := &writes[i]
+		switch {
+		case w.Record == nil:
+			l.drop(w.Key)
+		case l.justFound(i, w.Key) && len(w.Record) <= cap(l.at(l.found[i]).record):
+			e := l.at(l.found[i])
+			e.record = append(e.record[:0], w.Record...)
+		default:
+			l.put(w.Key, w.Record)
 		}
-		l.put(writes[i].Key, writes[i].Record)
 	}
+}
+
+// justFound reports whether the last get had this key in the same position. A
+// commit usually writes what its attempt has just read, in the same order: its keys need not
+// be looked up again, and are already the most recently used. A slot that has become free
+// since has no record, and so no room for one.
+func (l *lru) justFound(i int, k mapstate.Key) bool {
+	return i < len(l.found) && l.found[i] != none && l.at(l.found[i]).key == k
 }
 
 // forget drops the keys of writes.

@@ -43,6 +43,7 @@ type attempt struct {
 	missing []Key
 	out     []Write
 	buf     []byte
+	touched []byte
 }
 
 // slot is one touched key.

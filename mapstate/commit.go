@@ -49,8 +49,9 @@ func (m *Map) commitInTurn(ctx context.Context, env Envelope, all []ops, b *batc
 			}
 		}
 	}
-	w := writer{m: m, a: a, env: env, last: last}
+	w := writer{m: m, a: a, env: env, last: last, touched: a.touched[:0]}
 	durable, err := w.write(ctx, &res)
+	a.touched = w.touched
 	return res, durable, err
 }
 
@@ -121,7 +122,8 @@ func (w *writer) write(ctx context.Context, res *Result) (Durable, error) {
 	w.next = *w.last
 	guarded := m.kind.Replays() != ReplayApplies
 	newBatch := w.env.TxID > w.last.TxID
-	whole := guarded && w.env.Whole && w.env.TxID != NoTxID && !newBatch
+	// A kind that skips replays restores nothing, and goes on knowing the keys of the attempts before.
+	whole := m.kind.Replays() == ReplayRestarts && w.env.Whole && w.env.TxID != NoTxID && !newBatch
 	w.from = w.last.chunks
 	if guarded && (newBatch || whole) {
 		w.from, w.next.tombstones = 0, 0
@@ -166,9 +168,6 @@ func (m *Map) publish(p *partition) {
 // restore puts back the keys that earlier attempts at this batch touched and this
 // one does not, unless another partition has written them under the same txid.
 func (w *writer) restore(ctx context.Context, res *Result) error {
-	if w.m.kind.Replays() != ReplayRestarts {
-		return nil
-	}
 	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
 	if err != nil {
 		return err
@@ -282,14 +281,13 @@ func (w *writer) progress() {
 		return
 	}
 	if env.TxID != NoTxID {
-		next.TxID = env.TxID
+		next.TxID, next.whole = env.TxID, env.Whole
 	}
 	next.Epoch = env.Epoch
 	if env.Offsets != nil {
 		next.Offsets = env.Offsets
 	}
 	next.CommittedAt = w.m.opts.Now()
-	next.whole = env.Whole
 	next.chunks = w.from
 	if len(w.touched) > 0 {
 		w.out.Meta = append(w.out.Meta, MetaWrite{Name: chunkName(env.Partition, w.from), Value: w.touched})
