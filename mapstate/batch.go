@@ -68,7 +68,7 @@ func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
 }
 
 // Commit commits the open batch of env. env.Offsets, if given, are kept with it.
-// To commit again what is already committed does nothing.
+// To commit again what was committed last does nothing, as long as no other batch is open.
 func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
 	b, err := m.batchOf(env)
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if env.TxID != NoTxID && last.TxID == env.TxID && last.whole {
+	if env.TxID != NoTxID && last.TxID == env.TxID && last.whole && !m.hasOpen(env.Partition) {
 		return Result{AlreadyCommitted: true}, nil
 	}
 	return Result{}, m.noOpenBatch(env)
@@ -127,6 +127,13 @@ func (m *Map) batchOf(env Envelope) (*batch, error) {
 		return b, nil
 	}
 	return nil, nil
+}
+
+// hasOpen reports whether a batch of the partition is open.
+func (m *Map) hasOpen(partition string) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.open[partition] != nil
 }
 
 // wasDropped reports whether the batch of env was open once and dropped.
@@ -178,12 +185,16 @@ func (b *batch) leave() {
 	b.mu.Unlock()
 }
 
-// stage applies o to the overlay.
+// stage applies o to the overlay, unless the batch has been overtaken and could
+// not be committed any more.
 func (b *batch) stage(ctx context.Context, env Envelope, o ops) (Result, error) {
 	if err := b.enter(env); err != nil {
 		return Result{}, err
 	}
 	defer b.leave()
+	if err := b.m.admit(b.env, b.m.partition(b.env.Partition)); err != nil {
+		return Result{}, b.m.counted(err)
+	}
 	if n := b.size + len(o.keys); n > b.m.opts.MaxBatchKeys {
 		return Result{}, &LimitError{What: "operations in one open batch", Got: int64(n), Limit: int64(b.m.opts.MaxBatchKeys)}
 	}
@@ -228,7 +239,8 @@ func (b *batch) mend(ctx context.Context) error {
 	return nil
 }
 
-// read answers what the next operation of the batch would find.
+// read answers what the next operation of the batch would find. Where that would
+// be refused, it answers what any reader under the batch's txid sees.
 func (b *batch) read(ctx context.Context, env Envelope, keys []Key) ([]Entry, error) {
 	if err := b.enter(env); err != nil {
 		return nil, err
@@ -247,7 +259,10 @@ func (b *batch) read(ctx context.Context, env Envelope, keys []Key) ([]Entry, er
 		if n, ok := b.overlay.index[k]; ok {
 			s = b.overlay.slots[n]
 		} else if err := b.overlay.resolve(&s, records[i]); err != nil {
-			return nil, b.m.counted(&KeyError{Index: i, Key: k, Err: err})
+			if entries[i], err = b.m.view(records[i], b.env.TxID); err != nil {
+				return nil, b.m.counted(&KeyError{Index: i, Key: k, Err: err})
+			}
+			continue
 		}
 		entries[i] = Entry{Value: s.next.Curr, Prev: s.next.Prev, TxID: s.next.TxID}
 	}

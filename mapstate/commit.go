@@ -257,6 +257,7 @@ func (w *writer) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	replayable := w.replayableByOthers()
 	for i, k := range dead {
 		r, err := decodeStored(w.m.kind, records[i])
 		switch {
@@ -264,14 +265,25 @@ func (w *writer) sweep(ctx context.Context) error {
 			return &KeyError{Key: k, Err: err}
 		case records[i] == nil || !r.Curr.IsNone():
 			// Gone, or written again since.
-		case r.TxID < w.env.TxID:
+		case !replayable[r.TxID]:
 			w.out.Records = append(w.out.Records, Write{Key: k})
-		default: // Another partition is ahead of this one: leave it for later.
+		default: // Another partition may still start again from what it keeps: leave it for later.
 			w.touched = appendTouch(w.touched, touch{key: k, tombstone: true})
 			w.next.tombstones++
 		}
 	}
 	return nil
+}
+
+// replayableByOthers returns the last batches of the other partitions.
+func (w *writer) replayableByOthers() map[TxID]bool {
+	last := make(map[TxID]bool)
+	for _, p := range w.m.Progress() {
+		if p.Partition != w.env.Partition {
+			last[p.TxID] = true
+		}
+	}
+	return last
 }
 
 // progress adds the partition's progress record and chunk, if anything of them changed.
