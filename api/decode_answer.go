@@ -60,7 +60,7 @@ func (d *decoder) resultAnswer() (res mapstate.Result, err error) {
 		return err
 	})
 	if err == nil && values {
-		res.Values = settle(d.values, string(d.textArena))
+		res.Values = valuesOf(d.values, string(d.textArena))
 	}
 	return res, err
 }
@@ -95,7 +95,7 @@ func (d *decoder) valuesAnswer(want int) ([]mapstate.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	values := settle(d.values, string(d.textArena))
+	values := valuesOf(d.values, string(d.textArena))
 	for i, v := range values {
 		if v == mapstate.Null {
 			values[i] = mapstate.Value{}

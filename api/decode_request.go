@@ -121,9 +121,9 @@ func (d *decoder) settle(c *call, r *draftRequest) {
 		}
 		switch member {
 		case "values":
-			r.Values = settle(d.values, arena)
+			r.Values = valuesOf(d.values, arena)
 		case "args":
-			r.Args = settle(d.args, arena)
+			r.Args = valuesOf(d.args, arena)
 		case "updaters":
 			r.Updaters = make([]Op, len(d.ops))
 			for i, op := range d.ops {
@@ -271,63 +271,4 @@ func (d *decoder) returnNone() (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf(`%w: got %q, want "none" or "values"`, ErrBadRequest, excerpt(what))
-}
-
-// spec reads the body of the creation of a state.
-func (d *decoder) spec() (StateSpec, error) {
-	var spec StateSpec
-	text := func(member string, into *string) error {
-		s, err := d.string()
-		if err != nil {
-			return &FieldError{Member: member, Index: -1, Err: err}
-		}
-		*into = string(s)
-		return nil
-	}
-	err := d.object(func(name []byte) error {
-		switch member := string(name); {
-		case !slices.Contains([]string{"kind", "backing", "cache", "durability"}, member):
-			return unknownMember(name, []string{"kind", "backing", "cache", "durability"})
-		case d.null():
-			return nil
-		case member == "kind":
-			return text(member, &spec.Kind)
-		case member == "backing":
-			return text(member, &spec.Backing)
-		case member == "durability":
-			return text(member, &spec.Durability)
-		}
-		spec.Cache = new(CacheSpec)
-		return d.cacheSpec(spec.Cache)
-	})
-	if err == nil {
-		err = d.end()
-	}
-	if err == nil && spec.Kind == "" {
-		err = missingMember("kind")
-	}
-	return spec, err
-}
-
-func (d *decoder) cacheSpec(spec *CacheSpec) error {
-	err := d.object(func(name []byte) (err error) {
-		switch member := string(name); {
-		case member != "entries" && member != "bytes":
-			return unknownMember(name, []string{"entries", "bytes"})
-		case d.null():
-			return nil
-		case member == "entries":
-			spec.Entries, err = d.int()
-		default:
-			spec.Bytes, err = d.int()
-		}
-		return err
-	})
-	if err == nil && (spec.Entries < 0 || spec.Bytes < 0) {
-		err = fmt.Errorf("%w: entries and bytes are 0 or more", ErrBadRequest)
-	}
-	if err != nil {
-		return &FieldError{Member: "cache", Index: -1, Err: err}
-	}
-	return nil
 }

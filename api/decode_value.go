@@ -166,8 +166,8 @@ func (d *decoder) scalar(kind jsontext.Kind) error {
 	return nil
 }
 
-// settle returns the values of drafts.
-func settle(drafts []draft, arena string) []mapstate.Value {
+// valuesOf returns the values of drafts.
+func valuesOf(drafts []draft, arena string) []mapstate.Value {
 	values := make([]mapstate.Value, len(drafts))
 	for i, f := range drafts {
 		values[i] = f.in(arena)
