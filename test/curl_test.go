@@ -1,0 +1,67 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// needProgram returns the path of a program. Without it the test is skipped, but
+// not where all programs must be there.
+func needProgram(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skipf("%s is not there", name)
+	}
+	require.NoError(t, err)
+	return path
+}
+
+// curlScripts are the scripts of curl/, by name.
+func curlScripts(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("curl/*.sh")
+	require.NoError(t, err)
+	scripts := make(map[string]string)
+	for _, path := range paths {
+		if name := filepath.Base(path); name != "lib.sh" {
+			scripts[name] = path
+		}
+	}
+	require.Len(t, scripts, len(kindNames), "one for each kind")
+	return scripts
+}
+
+// The scripts run against one server, as by hand with its URL, and each against
+// one that it starts itself.
+func TestTheScriptsOfCurlPass(t *testing.T) {
+	needProgram(t, "curl")
+	path := buildBinary(t)
+	b := startBinary(t, path, t.TempDir())
+	for name, script := range curlScripts(t) {
+		for how, args := range map[string][]string{"own server": nil, "url": {b.url}} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				cmd := exec.Command(script, args...)
+				cmd.Env = append(os.Environ(), "TINE="+path)
+				out, err := cmd.CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				require.Contains(t, string(out), name+": passed")
+			})
+		}
+	}
+}
+
+// A script that could not fail would show nothing.
+func TestTheScriptsOfCurlFailWithoutAServer(t *testing.T) {
+	needProgram(t, "curl")
+	for name, script := range curlScripts(t) {
+		out, err := exec.Command(script, "http://127.0.0.1:1").CombinedOutput()
+		require.Error(t, err, "%s", name)
+		require.Contains(t, string(out), name+": FAILED: no server at http://127.0.0.1:1")
+	}
+}
