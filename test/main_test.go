@@ -2,10 +2,10 @@
 // packages, every kind on every backing, random histories, HTTP stories, the
 // scripts of curl/, concurrent writers, and a process that is killed.
 //
-// Long are TestMatrix (each check opens a database of its own), the history
-// tests, TestTheScriptsOfCurlRun and the tests of the built binary, which first
-// build it. With -short the histories are few, and what needs the binary is left
-// out.
+// Long are TestMatrix, of which each check opens a database of its own, the
+// histories, and what builds and runs the binary: TestKilledServersHoldWholeBatches and
+// TestTheScriptsOfCurlPass. With -short the histories are fewer and shorter, and
+// the binary is left out.
 package test
 
 import (

@@ -45,6 +45,7 @@ func (a answer) show(t *testing.T, dir string) string {
 	expected := "application/json"
 	if a.StatusCode >= http.StatusBadRequest {
 		expected = "application/problem+json"
+		require.Contains(t, string(a.body), fmt.Sprintf(`"requestId":%q`, a.Header.Get("X-Request-Id")))
 	}
 	if media != expected && len(a.body) > 0 {
 		fmt.Fprintln(&out, "Content-Type:", media)

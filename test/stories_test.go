@@ -1,13 +1,17 @@
 package test
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -91,6 +95,26 @@ func errorCodes(t *testing.T) map[string]bool {
 		return false
 	})
 	return codes
+}
+
+// A story names a route by its method and a path that fits its template.
+func TestEveryRouteIsToldInAStory(t *testing.T) {
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	text, err := os.ReadFile("../api/openapi.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &document))
+	require.Greater(t, len(document.Paths), 15)
+	all := strings.Join(slices.Collect(maps.Values(storyFiles(t))), "\n")
+	for template, methods := range document.Paths {
+		path := regexp.MustCompile(`\\\{[a-z]+\\\}`).ReplaceAllString(regexp.QuoteMeta(template), "[^/ ]+")
+		for method := range methods {
+			if upper := strings.ToUpper(method); slices.Contains([]string{"GET", "PUT", "POST", "DELETE"}, upper) {
+				require.Regexp(t, `(?m)^(hold )?`+upper+" "+path+`(\?.*)?$`, all)
+			}
+		}
+	}
 }
 
 func TestEveryUpdaterIsToldInAStory(t *testing.T) {
