@@ -43,7 +43,13 @@ func (s *Server) adapt(route string, h handler) http.Handler {
 		id := requestID(r)
 		w.Header().Set(requestIDHeader, id)
 		rec := &recorder{ResponseWriter: w}
-		err := s.serve(h, rec, r, id)
+		leave, err := s.admit(rec, r)
+		if leave != nil {
+			defer leave()
+		}
+		if err == nil {
+			err = s.serve(h, rec, r, id)
+		}
 		cut := false
 		if err != nil {
 			cut = s.fail(rec, r, err, id)
@@ -73,10 +79,19 @@ func (s *Server) serve(h handler, w http.ResponseWriter, r *http.Request, id str
 		s.opts.Log.ErrorContext(r.Context(), "panic", "panic", p, "requestId", id, "stack", string(debug.Stack()))
 		err = fmt.Errorf("%w: panic: %v", ErrInternal, p)
 	}()
-	if strings.HasPrefix(r.URL.Path, "/v1/") && s.opts.Draining() {
-		return fmt.Errorf("%w: the server takes no new requests", mapstate.ErrShuttingDown)
-	}
 	return h(w, r)
+}
+
+// admit refuses requests for data that the server cannot take now. Probes, metrics and
+// the document pass: they must answer when it has too much to do.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) (leave func(), err error) {
+	if !strings.HasPrefix(r.URL.Path, "/v1/") {
+		return nil, nil
+	}
+	if leave, err = s.opts.Admit(w, r); err == nil && s.opts.Draining() {
+		err = fmt.Errorf("%w: the server takes no new requests", mapstate.ErrShuttingDown)
+	}
+	return leave, err
 }
 
 // fail answers with a problem. It reports whether it is too late for that.
@@ -93,10 +108,10 @@ func (s *Server) fail(rec *recorder, r *http.Request, err error, id string) (cut
 	}
 	p := newProblem(err, id)
 	body := p.appendJSON(nil)
-	rec.Header().Set("Content-Type", "application/problem+json")
-	rec.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	rec.WriteHeader(p.Status)
-	_, _ = rec.Write(body) // a client that is gone needs no answer
+	if p.Status == http.StatusTooManyRequests {
+		rec.Header().Set("Retry-After", "1")
+	}
+	answer(rec, p.Status, "application/problem+json", body)
 	return false
 }
 
@@ -161,8 +176,12 @@ func (rec *recorder) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 
-// answer writes a whole answer. That the client is gone is not an error of the handler.
+// answer writes a whole answer, and ends it with a newline, for those who read it
+// on a terminal. That the client is gone is not an error of the handler.
 func answer(w http.ResponseWriter, status int, contentType string, body []byte) {
+	if len(body) == 0 || body[len(body)-1] != '\n' {
+		body = append(body, '\n')
+	}
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))

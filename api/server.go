@@ -33,6 +33,10 @@ type Options struct {
 	Log *slog.Logger
 	// Observer is told of each request; nil is nobody.
 	Observer Observer
+	// Admit is asked before a request under /v1 is served. It may refuse it with an
+	// error, and bound what is read of its body. The function it returns, if any, is
+	// called once the request has been answered. Nil admits every request.
+	Admit func(w http.ResponseWriter, r *http.Request) (leave func(), err error)
 	// Draining says that new requests under /v1 are refused with ErrShuttingDown,
 	// and that the server is not ready; nil is never.
 	Draining func() bool
@@ -62,6 +66,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Admit == nil {
+		o.Admit = func(http.ResponseWriter, *http.Request) (func(), error) { return nil, nil }
 	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }

@@ -2,14 +2,11 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"strconv"
-	"strings"
 	"time"
 
 	"tine/api"
@@ -52,18 +49,19 @@ func (s *Server) httpServer(requests context.Context, handler http.Handler) *htt
 	}
 }
 
-// handler returns the API behind the gate.
+// handler returns the API.
 func (s *Server) handler(states api.States, db *backing.Database) http.Handler {
-	return s.admit(api.New(states, api.Options{
+	return api.New(states, api.Options{
 		MaxBody:      s.cfg.MaxBodyBytes,
 		MaxKeys:      s.cfg.MaxKeys,
 		FlushTimeout: s.cfg.WriteTimeout,
 		Log:          s.opts.Log,
 		Observer:     s.metrics,
+		Admit:        s.admit,
 		Draining:     s.gate.isDraining,
 		Ready:        func(context.Context) error { return s.readiness(db) },
 		Metrics:      s.metrics.handler(),
-	}))
+	})
 }
 
 // readiness says why the server is not ready.
@@ -74,50 +72,22 @@ func (s *Server) readiness(db *backing.Database) error {
 	return db.Err()
 }
 
-// admit lets requests for data through the gate and gives their bodies a time to
-// arrive in. Probes, metrics and the document pass by it: they must answer when
-// the server has too much to do.
-func (s *Server) admit(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/v1/") {
-			next.ServeHTTP(w, r)
-			return
-		}
-		size := r.ContentLength
-		if size < 0 {
-			size = s.cfg.MaxBodyBytes // it may become as large as that
-		}
-		if size > s.cfg.MaxBodyBytes {
-			size = 0 // it is refused before it is read
-		}
-		if err := s.gate.enter(size); err != nil {
-			s.overloaded(w, r, err)
-			return
-		}
-		defer s.gate.leave(size)
-		if r.Body != http.NoBody {
-			r.Body = &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), timeout: s.cfg.BodyTimeout}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// overloaded answers a request that was not admitted.
-func (s *Server) overloaded(w http.ResponseWriter, r *http.Request, err error) {
-	status := http.StatusTooManyRequests
-	s.metrics.ObserveRequest(r.Method, "none", status, 0)
-	body, _ := json.Marshal(api.Problem{ // it has nothing that cannot be encoded
-		Type:   "urn:tine:problem:overloaded",
-		Title:  "Overloaded",
-		Status: status,
-		Detail: err.Error(),
-		Code:   "overloaded",
-	})
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone needs no answer
+// admit lets a request through the gate and gives its body a time to arrive in.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) (leave func(), err error) {
+	size := r.ContentLength
+	if size < 0 {
+		size = s.cfg.MaxBodyBytes // it may become as large as that
+	}
+	if size > s.cfg.MaxBodyBytes {
+		size = 0 // it is refused before it is read
+	}
+	if err := s.gate.enter(size); err != nil {
+		return nil, err
+	}
+	if r.Body != http.NoBody {
+		r.Body = &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), timeout: s.cfg.BodyTimeout}
+	}
+	return func() { s.gate.leave(size) }, nil
 }
 
 // profiles serves /debug/pprof.
