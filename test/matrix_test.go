@@ -80,15 +80,20 @@ func behindCache(open openStore, entries int64) openStore {
 	}
 }
 
-// openDatabase opens a small database; a nil fs is the disk.
+// openDatabase opens a small database until the end of the test; a nil fs is the
+// disk.
 func openDatabase(t testing.TB, dir string, fs vfs.FS) *backing.Database {
 	t.Helper()
-	db, err := backing.Open(dir, backing.Options{
-		FS: fs, CacheBytes: 8 << 20, MemTableBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
-	})
+	db, err := openSmall(dir, fs)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
+}
+
+func openSmall(dir string, fs vfs.FS) (*backing.Database, error) {
+	return backing.Open(dir, backing.Options{
+		FS: fs, CacheBytes: 1 << 20, MemTableBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
+	})
 }
 
 func createState(t testing.TB, db *backing.Database) mapstate.BackingMap {

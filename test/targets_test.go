@@ -44,10 +44,9 @@ func bind(ops []api.Op) []mapstate.ValueUpdater {
 // mapTarget is a Map of this process.
 type mapTarget struct {
 	*mapstate.Map
-	open func() *mapstate.Map // over what is there
+	open       func() *mapstate.Map // opens it again, over what is there
+	closeStore func()
 }
-
-func newMapTarget(open func() *mapstate.Map) *mapTarget { return &mapTarget{Map: open(), open: open} }
 
 func (m *mapTarget) update(env mapstate.Envelope, keys []mapstate.Key, ops []api.Op) (mapstate.Result, error) {
 	return m.Update(background, env, keys, bind(ops))
@@ -77,10 +76,13 @@ func (m *mapTarget) abort(env mapstate.Envelope) error { return m.Abort(backgrou
 
 func (m *mapTarget) progress() ([]mapstate.Progress, error) { return m.Progress(), nil }
 
-func (m *mapTarget) close() { m.Close(mapstate.ErrShuttingDown) }
+func (m *mapTarget) close() {
+	m.Close(mapstate.ErrShuttingDown)
+	m.closeStore()
+}
 
 func (m *mapTarget) restart() {
-	m.close()
+	m.Close(mapstate.ErrShuttingDown)
 	m.Map = m.open()
 }
 
@@ -165,45 +167,37 @@ func (h *httpTarget) restart() {
 type openTarget func(kind string) target
 
 // openMap opens a kind over a store and a cache of so many entries.
-func openMap(t *testing.T, kind string, entries int64, store func() mapstate.BackingMap) target {
-	return newMapTarget(func() *mapstate.Map {
-		cached := cache.New(store(), cache.Options{Entries: entries})
-		m, err := mapstate.Open(background, kindNamed(kind), cached, mapstate.Options{})
-		require.NoError(t, err)
-		return m
-	})
+func openMap(t *testing.T, kind string, entries int64, store mapstate.BackingMap) *mapstate.Map {
+	cached := cache.New(store, cache.Options{Entries: entries})
+	m, err := mapstate.Open(background, kindNamed(kind), cached, mapstate.Options{})
+	require.NoError(t, err)
+	return m
 }
 
 func onMemory(t *testing.T, entries int64) openTarget {
 	return func(kind string) target {
-		m := mapstate.NewMemory()
-		return openMap(t, kind, entries, func() mapstate.BackingMap { return m })
+		store := mapstate.NewMemory()
+		open := func() *mapstate.Map { return openMap(t, kind, entries, store) }
+		return &mapTarget{Map: open(), open: open, closeStore: func() {}}
 	}
 }
 
-// onPebble keeps the states of all histories in one database, which each restart
-// opens from what a crash of the machine leaves of it.
+// onPebble gives each history a database of its own, which a restart opens from
+// what a crash of the machine leaves of it.
 func onPebble(t *testing.T, entries int64) openTarget {
-	fs := vfs.NewCrashableMem()
-	db := openDatabase(t, "data", fs)
-	states := 0
 	return func(kind string) target {
-		states++
-		name := fmt.Sprint(kind, states)
-		_, err := db.Create(name, nil)
+		fs := vfs.NewCrashableMem()
+		db, err := openSmall("data", fs)
 		require.NoError(t, err)
-		opened := false
-		return openMap(t, kind, entries, func() mapstate.BackingMap {
-			if opened {
-				fs = fs.CrashClone(vfs.CrashCloneCfg{})
-				require.NoError(t, db.Close())
-				db = openDatabase(t, "data", fs)
-			}
-			opened = true
-			p, err := db.State(name)
+		closeStore := func() { require.NoError(t, db.Close()) }
+		reopen := func() *mapstate.Map {
+			fs = fs.CrashClone(vfs.CrashCloneCfg{})
+			closeStore()
+			db, err = openSmall("data", fs)
 			require.NoError(t, err)
-			return p
-		})
+			return openMap(t, kind, entries, reopenState(t, db))
+		}
+		return &mapTarget{Map: openMap(t, kind, entries, createState(t, db)), open: reopen, closeStore: closeStore}
 	}
 }
 
