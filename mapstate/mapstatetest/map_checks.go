@@ -1,0 +1,364 @@
+package mapstatetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tine/mapstate"
+)
+
+// The checks of TestMap that every kind has.
+
+func oneRequestSeesItself(t *testing.T, s *state) {
+	res := s.mustSum(at(1), "a", 1, "b", 10, "a", 2, "a", 4)
+	require.Equal(t, Vals(1, 10, 3, 7), res.Values)
+	require.Equal(t, 4, res.Applied)
+	s.value(at(0), "a", "7")
+	s.value(at(0), "b", "10")
+}
+
+func refusedChangesNothing(t *testing.T, s *state) {
+	s.mustSum(at(1), "a", 1, "b", 2)
+	s.put(at(1), "text", "no number")
+	for position := range 3 {
+		pairs := []any{"a", 5, "b", 5, "new", 5}
+		pairs[2*position] = "text"
+		_, err := s.sum(at(2), pairs...)
+		require.ErrorIs(t, err, mapstate.ErrUpdaterType)
+		var at *mapstate.KeyError
+		require.ErrorAs(t, err, &at)
+		require.Equal(t, position, at.Index)
+		require.Equal(t, Key("text"), at.Key)
+	}
+	s.put(at(1), "full", math.MaxInt64)
+	_, err := s.sum(at(2), "a", 5, "full", 1)
+	require.ErrorIs(t, err, mapstate.ErrUpdaterOverflow)
+	s.value(at(0), "a", "1")
+	s.value(at(0), "b", "2")
+	s.value(at(0), "new", "absent")
+	require.EqualValues(t, 1, s.Progress()[0].TxID)
+	require.Zero(t, s.mustSum(at(2), "a", 5).Replayed, "txid 2 has never been applied")
+	s.value(at(0), "a", "6")
+}
+
+func unnumberedKeepsTxID(t *testing.T, s *state) {
+	s.mustSum(at(0), "fresh", 1)
+	s.holds("fresh", "1")
+	s.mustSum(at(4), "a", 10)
+	s.mustSum(at(5), "a", 1)
+	s.mustSum(at(0), "a", 100)
+	s.value(at(0), "a", "111")
+	switch s.kind.Replays() {
+	case mapstate.ReplaySkips:
+		s.holds("a", "111 @5")
+		s.mustSum(at(5), "a", 1)
+		s.holds("a", "111 @5")
+	case mapstate.ReplayRestarts:
+		s.holds("a", "111 prev 10 @5")
+		s.mustSum(at(5), "a", 1)
+		s.holds("a", "11 prev 10 @5")
+	}
+	s.mustSum(at(6), "a", 1, "fresh", 1)
+	s.value(at(0), "fresh", "2")
+	if !s.guarded() {
+		return
+	}
+	s.remove(at(0), "a")
+	s.holds("a", "absent")
+	_, err := s.sum(at(5), "a", 1)
+	require.ErrorIs(t, err, mapstate.ErrStaleTx)
+	s.mustSum(at(7), "other", 1)
+	require.False(t, s.stored("a"), "the tombstone is gone once a later batch has committed")
+	s.remove(at(0), "fresh")
+	s.mustSum(at(8), "other", 1)
+	require.False(t, s.stored("fresh"))
+}
+
+func nullIsPresent(t *testing.T, s *state) {
+	s.put(at(1), "null", nil)
+	s.value(at(0), "null", "null")
+	s.value(at(0), "never", "absent")
+	s.remove(at(2), "null")
+	s.value(at(0), "null", "absent")
+	require.NoError(t, s.Scan(context.Background(), mapstate.Range{}, func(k mapstate.Key, _ mapstate.Entry) error {
+		return fmt.Errorf("scan shows %s", k)
+	}))
+	s.put(at(3), "null", nil)
+	require.Equal(t, Vals(5), s.mustSum(at(4), "null", 5).Values, "an updater takes null for nothing")
+}
+
+func putAndRemoveInOrder(t *testing.T, s *state) {
+	s.begin(at(1))
+	s.put(at(1), "removed", 1)
+	s.remove(at(1), "removed")
+	s.remove(at(1), "put")
+	s.put(at(1), "put", 2)
+	s.put(at(1), "sum", 1)
+	s.mustSum(at(1), "sum", 2)
+	s.commit(at(1))
+	for range 2 { // as it is, and again after a replay
+		s.value(at(0), "removed", "absent")
+		s.value(at(0), "put", "2")
+		s.value(at(0), "sum", "3")
+		s.begin(at(1))
+		s.put(at(1), "sum", 1)
+		s.mustSum(at(1), "sum", 2)
+		s.put(at(1), "removed", 1)
+		s.remove(at(1), "removed")
+		s.remove(at(1), "put")
+		s.put(at(1), "put", 2)
+		s.commit(at(1))
+	}
+	s.mustSum(at(2), "other", 1)
+	require.Equal(t, !s.guarded(), s.commitTwice("removed"))
+}
+
+// commitTwice reports whether a replay of batch 2 sums twice.
+func (s *state) commitTwice(key string) bool {
+	s.t.Helper()
+	require.Equal(s.t, Vals(1), s.mustSum(at(3), key, 1).Values, "a removed key starts again")
+	s.mustSum(at(3), key, 1)
+	return s.entry(at(0), Key(key)) == "2"
+}
+
+func snapshotIsApart(t *testing.T, s *state) {
+	ctx := context.Background()
+	w := s.Writer("", 0)
+	require.NoError(t, w.BeginCommit(ctx, 1))
+	v, err := w.Update(ctx, Update("count", mapstate.Value{}))
+	require.NoError(t, err)
+	require.Equal(t, Val(1), v)
+	require.NoError(t, w.Commit(ctx, 1))
+	require.NoError(t, w.Set(ctx, Val("text")))
+	v, err = w.Get(ctx)
+	require.NoError(t, err)
+	require.Equal(t, Val("text"), v)
+	require.NoError(t, s.Scan(ctx, mapstate.Range{}, func(k mapstate.Key, _ mapstate.Entry) error {
+		return fmt.Errorf("scan shows %q", string(k))
+	}))
+	s.holds("", "absent", "$GLOBAL$", "absent")
+}
+
+func lowerTxID(t *testing.T, s *state) {
+	s.mustSum(at(5), "a", 1)
+	if !s.guarded() {
+		s.mustSum(at(4), "a", 1)
+		s.value(at(0), "a", "2")
+		require.EqualValues(t, 4, s.Progress()[0].TxID)
+		return
+	}
+	_, err := s.sum(at(4), "fresh", 1)
+	require.ErrorIs(t, err, mapstate.ErrStaleTx, "the watermark holds for every key")
+	var stale *mapstate.StaleTxError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, mapstate.StaleTxError{Stored: 5, Got: 4}, *stale)
+	_, err = s.Begin(context.Background(), at(4))
+	require.ErrorIs(t, err, mapstate.ErrStaleTx)
+
+	other := mapstate.Envelope{TxID: 4, Partition: "other"}
+	_, err = s.sum(other, "fresh", 1, "a", 1)
+	require.ErrorIs(t, err, mapstate.ErrStaleTx, "a key refuses a lower txid from any partition")
+	var key *mapstate.KeyError
+	require.ErrorAs(t, err, &key)
+	require.Equal(t, 1, key.Index)
+	s.value(at(0), "fresh", "absent")
+	require.EqualValues(t, 2, s.Stats().Stale-1, "three refusals are counted")
+	s.mustSum(other, "fresh", 1)
+}
+
+func txidsReachTheEnd(t *testing.T, s *state) {
+	for i, x := range []mapstate.TxID{1, 1 << 31, 1<<53 + 1, math.MaxInt64} {
+		s.mustSum(at(x), "a", 1)
+		s.value(at(0), "a", fmt.Sprint(i+1))
+		s.restart()
+		if s.guarded() {
+			s.mustSum(at(x), "a", 1)
+			s.value(at(0), "a", fmt.Sprint(i+1))
+			require.Equal(t, x, s.Progress()[0].TxID)
+		}
+	}
+}
+
+func lowerEpochIsFenced(t *testing.T, s *state) {
+	s.begin(mapstate.Envelope{TxID: 1, Epoch: 1})
+	s.mustSum(mapstate.Envelope{TxID: 1, Epoch: 1}, "a", 1)
+	s.mustSum(mapstate.Envelope{TxID: 2, Epoch: 2}, "a", 10)
+	_, err := s.Commit(context.Background(), at(1))
+	require.ErrorIs(t, err, mapstate.ErrFenced, "a zombie between begin and commit")
+	s.restart()
+	for _, env := range []mapstate.Envelope{{TxID: 3, Epoch: 1}, {TxID: 3}, {Epoch: 1}} {
+		_, err := s.sum(env, "a", 1)
+		require.ErrorIs(t, err, mapstate.ErrFenced)
+	}
+	s.value(at(0), "a", "10")
+	s.mustSum(mapstate.Envelope{TxID: 3, Epoch: 2}, "a", 1)
+	s.mustSum(mapstate.Envelope{TxID: 3, Partition: "other"}, "b", 1)
+}
+
+func noKeysMoveTheWatermark(t *testing.T, s *state) {
+	res := s.mustSum(mapstate.Envelope{TxID: 7, Offsets: []byte(`{"p0":12}`)})
+	require.Empty(t, res.Values)
+	require.EqualValues(t, 7, s.Progress()[0].TxID)
+	require.Equal(t, `{"p0":12}`, string(s.Progress()[0].Offsets))
+	if s.guarded() {
+		_, err := s.sum(at(6), "a", 1)
+		require.ErrorIs(t, err, mapstate.ErrStaleTx)
+	}
+}
+
+func progressSurvives(t *testing.T, s *state) {
+	require.Empty(t, s.Progress())
+	s.mustSum(mapstate.Envelope{TxID: 3, Partition: "p1", Epoch: 2, Offsets: []byte(`[1]`)}, "a", 1)
+	s.mustSum(mapstate.Envelope{TxID: 4, Partition: "p0"}, "b", 1)
+	s.mustSum(mapstate.Envelope{TxID: 5, Partition: "p1", Epoch: 2}, "a", 1)
+	before := s.Progress()
+	require.Len(t, before, 2)
+	require.Equal(t, "p0", before[0].Partition)
+	require.EqualValues(t, 5, before[1].TxID)
+	require.EqualValues(t, 2, before[1].Epoch)
+	require.Equal(t, `[1]`, string(before[1].Offsets), "offsets stay until others are given")
+	require.False(t, before[1].CommittedAt.IsZero())
+	if !s.restart() {
+		return
+	}
+	after := s.Progress()
+	for i := range after {
+		require.WithinDuration(t, before[i].CommittedAt, after[i].CommittedAt, 2e6)
+		before[i].CommittedAt = after[i].CommittedAt
+	}
+	require.Equal(t, before, after)
+}
+
+// failedStore is the fault of Storm's CachedMap: a write that fails must not be
+// believed, and one that only seemed to fail must not be done twice.
+func failedStore(t *testing.T, s *state) {
+	boom := errors.New("boom")
+	s.mustSum(at(1), "a", 1)
+	total := 1
+	for x, moment := range []Moment{BeforeWrite, AfterWrite, InWait} {
+		env := at(mapstate.TxID(x + 2))
+		s.fault.FailCommit(1, moment, boom)
+		_, err := s.sum(env, "a", 10)
+		require.ErrorIs(t, err, boom)
+		s.mustSum(env, "a", 10)
+		total += 10
+		if !s.guarded() && moment != BeforeWrite {
+			total += 10
+		}
+		s.value(at(0), "a", fmt.Sprint(total))
+		s.restart()
+		s.value(at(0), "a", fmt.Sprint(total))
+	}
+	s.fault.FailGet(1, boom)
+	_, err := s.sum(at(9), "unread", 1)
+	require.ErrorIs(t, err, boom, "a failed read is no absence")
+	s.mustSum(at(9), "unread", 1)
+}
+
+func openBatchIsPrivate(t *testing.T, s *state) {
+	s.mustSum(at(1), "a", 1)
+	require.Equal(t, mapstate.Begun{Committed: 1}, s.begin(at(2)))
+	require.Equal(t, Vals(2), s.mustSum(at(2), "a", 1).Values)
+	s.value(at(0), "a", "1")
+	s.value(at(2), "a", "2")
+	s.mustSum(at(2), "b", 5, "b", 5)
+	s.value(at(2), "b", "10")
+	s.value(at(2), "never", "absent")
+	s.value(at(0), "b", "absent")
+	require.EqualValues(t, 1, s.Stats().Open)
+	s.commit(mapstate.Envelope{TxID: 2, Offsets: []byte(`7`)})
+	s.value(at(0), "a", "2")
+	s.value(at(0), "b", "10")
+	require.Equal(t, "7", string(s.Progress()[0].Offsets))
+	require.Zero(t, s.Stats().Open)
+
+	s.begin(at(3))
+	s.mustSum(at(3), "a", 100)
+	require.Equal(t, mapstate.Begun{Committed: 2}, s.begin(at(3)), "begun again it is dropped")
+	s.mustSum(at(3), "a", 1)
+	s.commit(at(3))
+	s.value(at(0), "a", "3")
+}
+
+func droppedBatchRefuses(t *testing.T, s *state) {
+	ctx := context.Background()
+	s.begin(at(1))
+	s.mustSum(at(1), "a", 1)
+	require.NoError(t, s.Abort(ctx, at(1)))
+	_, err := s.sum(at(1), "a", 1)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch, "alone it would be half a batch")
+	_, err = s.Commit(ctx, at(1))
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	require.ErrorIs(t, s.Abort(ctx, at(1)), mapstate.ErrNoOpenBatch)
+	s.value(at(1), "a", "absent")
+	s.begin(at(1))
+	s.begin(at(2))
+	_, err = s.sum(at(1), "a", 1)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	s.value(at(0), "a", "absent")
+	_, err = s.Begin(ctx, at(0))
+	require.ErrorIs(t, err, mapstate.ErrInvalidTxID)
+}
+
+func commitAgain(t *testing.T, s *state) {
+	ctx := context.Background()
+	_, err := s.Commit(ctx, at(1))
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	s.begin(at(1))
+	s.mustSum(at(1), "a", 1)
+	require.Equal(t, mapstate.Result{Applied: 1}, s.commit(at(1)))
+	for range 2 {
+		require.Equal(t, mapstate.Result{AlreadyCommitted: true}, s.commit(at(1)))
+		s.value(at(0), "a", "1")
+		s.restart()
+	}
+	s.mustSum(at(2), "a", 1)
+	_, err = s.Commit(ctx, at(2))
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch, "a part of a batch is not the whole of it")
+}
+
+func failedRequestInBatch(t *testing.T, s *state) {
+	s.put(at(1), "text", "no number")
+	s.begin(at(2))
+	s.mustSum(at(2), "a", 1)
+	_, err := s.sum(at(2), "a", 10, "text", 1)
+	require.ErrorIs(t, err, mapstate.ErrUpdaterType)
+	s.value(at(2), "a", "1")
+	s.mustSum(at(2), "a", 2)
+	require.Equal(t, mapstate.Result{Applied: 2}, s.commit(at(2)))
+	s.value(at(0), "a", "3")
+}
+
+func partitionsBuildOnEachOther(t *testing.T, s *state) {
+	p, q := mapstate.Envelope{TxID: 1, Partition: "p"}, mapstate.Envelope{TxID: 1, Partition: "q"}
+	s.begin(p)
+	s.begin(q)
+	s.mustSum(p, "a", 1)
+	s.mustSum(q, "a", 10)
+	s.commit(q)
+	s.commit(p)
+	s.value(at(0), "a", "11")
+	s.mustSum(mapstate.Envelope{TxID: 1, Partition: "r"}, "a", 100)
+	s.value(at(0), "a", "111")
+}
+
+func closedMapRefuses(t *testing.T, s *state) {
+	ctx := context.Background()
+	s.begin(at(1))
+	s.Close(mapstate.ErrUnknownState)
+	_, err := s.sum(at(1), "a", 1)
+	require.ErrorIs(t, err, mapstate.ErrUnknownState)
+	_, err = s.Read(ctx, at(0), Keys("a"))
+	require.ErrorIs(t, err, mapstate.ErrUnknownState)
+	_, err = s.Begin(ctx, at(2))
+	require.ErrorIs(t, err, mapstate.ErrUnknownState)
+	_, err = s.Commit(ctx, at(1))
+	require.ErrorIs(t, err, mapstate.ErrUnknownState)
+	require.ErrorIs(t, s.Abort(ctx, at(1)), mapstate.ErrUnknownState)
+	require.ErrorIs(t, s.Scan(ctx, mapstate.Range{}, nil), mapstate.ErrUnknownState)
+}
