@@ -31,40 +31,74 @@ type batch struct {
 	idle    *time.Timer
 }
 
-// Begin opens a batch for the partition of env, dropping one that is open.
+// Begin opens a batch for the partition of env, dropping one that is open. That it
+// is open is kept with the partition's progress: after a restart of the server, which
+// loses what was staged, an operation of the batch is refused and not taken for a
+// batch of its own.
 func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
 	if env.TxID == NoTxID {
 		return Begun{}, fmt.Errorf("%w: an open batch needs one", ErrInvalidTxID)
 	}
-	last, err := m.settled(ctx, env.Partition)
+	env.Whole = true
+	b := &batch{m: m, env: env}
+	begun, replaced, durable, err := m.beginInTurn(ctx, b)
 	if err != nil {
-		return Begun{}, err
-	}
-	if err := m.admit(env, last); err != nil {
 		return Begun{}, m.counted(err)
 	}
-	env.Whole = true
-	b := &batch{m: m, env: env, first: env.TxID > last.TxID}
-	b.overlay.reset(m.kind, env.TxID, b.first)
-	b.idle = time.AfterFunc(m.opts.BatchIdle, func() { m.drop(b) })
-
-	m.mu.Lock()
-	if m.closed != nil {
-		m.mu.Unlock()
-		b.end()
-		return Begun{}, m.closed
-	}
-	replaced := m.open[env.Partition]
-	m.open[env.Partition] = b
-	delete(m.dropped, env.Partition)
-	if replaced != nil && replaced.env.TxID != env.TxID {
-		m.dropped[env.Partition] = replaced.env.TxID
-	}
-	m.mu.Unlock()
 	if replaced != nil {
 		replaced.end()
 	}
-	return Begun{Committed: last.TxID, Replay: env.TxID == last.TxID}, nil
+	if err := durable.Wait(); err != nil {
+		m.damaged.Store(true)
+		m.drop(b)
+		return Begun{}, fmt.Errorf("begin: %w", err)
+	}
+	return begun, nil
+}
+
+// beginInTurn does all of Begin but the wait for the disk.
+func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced *batch, durable Durable, err error) {
+	if err := m.turn.take(ctx); err != nil {
+		return Begun{}, nil, nil, err
+	}
+	defer m.turn.pass()
+	if err := m.repair(ctx); err != nil {
+		return Begun{}, nil, nil, err
+	}
+	last := m.partition(b.env.Partition)
+	if err := m.admit(b.env, last); err != nil {
+		return Begun{}, nil, nil, err
+	}
+	if durable, err = m.markOpen(ctx, b.env, last); err != nil {
+		return Begun{}, nil, nil, err
+	}
+	b.first = b.env.TxID > last.TxID
+	b.overlay.reset(m.kind, b.env.TxID, b.first)
+	b.idle = time.AfterFunc(m.opts.BatchIdle, func() { m.drop(b) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	replaced = m.open[b.env.Partition]
+	m.open[b.env.Partition] = b
+	return Begun{Committed: last.TxID, Replay: b.env.TxID == last.TxID}, replaced, durable, nil
+}
+
+// markOpen keeps with the partition's progress that the batch of env is open.
+func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (Durable, error) {
+	if last.open == env.TxID {
+		return NoWait, nil
+	}
+	next := *last
+	next.open = env.TxID
+	durable, err := m.backing.Commit(ctx, Writes{
+		Meta: []MetaWrite{{Name: progressName(env.Partition), Value: next.encode()}},
+		Sync: !m.opts.Interval,
+	})
+	if err != nil {
+		m.damaged.Store(true)
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	m.publish(&next)
+	return durable, nil
 }
 
 // Commit commits the open batch of env. env.Offsets, if given, are kept with it.
@@ -109,7 +143,7 @@ func (m *Map) noOpenBatch(env Envelope) error {
 	if b := m.open[env.Partition]; b != nil {
 		return fmt.Errorf("%w with txid %d for partition %q: the open one has txid %d", ErrNoOpenBatch, env.TxID, env.Partition, b.env.TxID)
 	}
-	return fmt.Errorf("%w with txid %d for partition %q: begin it (again); an open batch is dropped whole when it is aborted, when another begins, and when it is idle for %v",
+	return fmt.Errorf("%w with txid %d for partition %q: begin it and send all of it, or send it as one request with whole; an open batch is dropped whole by abort, by another begin, by a restart of the server, and when it is idle for %v",
 		ErrNoOpenBatch, env.TxID, env.Partition, m.opts.BatchIdle)
 }
 
@@ -136,11 +170,18 @@ func (m *Map) hasOpen(partition string) bool {
 	return m.open[partition] != nil
 }
 
-// wasDropped reports whether the batch of env was open once and dropped.
-func (m *Map) wasDropped(env Envelope) bool {
+// unfinished reports whether env belongs to a batch that was open and has not been
+// committed. An operation of it, alone, would be a part of the batch without the
+// rest; unless it says that it is the whole of it.
+func unfinished(env Envelope, last *partition) bool {
+	return env.TxID != NoTxID && env.TxID == last.open && !env.Whole
+}
+
+// isOpen reports whether b is still the open batch of its partition.
+func (m *Map) isOpen(b *batch) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return env.TxID != NoTxID && m.dropped[env.Partition] == env.TxID
+	return m.open[b.env.Partition] == b
 }
 
 // drop ends b without a commit.
@@ -148,7 +189,6 @@ func (m *Map) drop(b *batch) {
 	m.mu.Lock()
 	if m.open[b.env.Partition] == b {
 		delete(m.open, b.env.Partition)
-		m.dropped[b.env.Partition] = b.env.TxID
 	}
 	m.mu.Unlock()
 	b.end()
@@ -269,8 +309,9 @@ func (b *batch) read(ctx context.Context, env Envelope, keys []Key) ([]Entry, er
 	return entries, nil
 }
 
-// commit commits the batch and ends it. A batch that could not be committed for a
-// reason that its writer can mend stays open.
+// commit commits the batch and ends it. A batch that was refused for an operation
+// of its own stays open; one that was overtaken cannot be committed any more, and of
+// one whose write failed it is not known whether it was.
 func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 	if err := b.enter(env); err != nil {
 		return Result{}, err
@@ -281,7 +322,8 @@ func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 	}
 	res, err := b.m.commit(ctx, b.env, b.log, b)
 	res.Values = nil // those of operations that had to be applied again
-	if err != nil && !b.m.damaged.Load() {
+	overtaken := errors.Is(err, ErrStaleTx) || errors.Is(err, ErrFenced) || errors.Is(err, ErrNoOpenBatch)
+	if err != nil && !overtaken && !b.m.damaged.Load() {
 		b.broken = true
 		return Result{}, err
 	}
@@ -290,9 +332,6 @@ func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 	b.m.mu.Lock()
 	if b.m.open[b.env.Partition] == b {
 		delete(b.m.open, b.env.Partition)
-		if err != nil {
-			b.m.dropped[b.env.Partition] = b.env.TxID
-		}
 	}
 	b.m.mu.Unlock()
 	return res, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // commit makes one attempt at the batch of env: it applies the operations in
@@ -36,6 +37,9 @@ func (m *Map) commitInTurn(ctx context.Context, env Envelope, all []ops, b *batc
 	last := m.partition(env.Partition)
 	if err := m.admit(env, last); err != nil {
 		return Result{}, nil, err
+	}
+	if b == nil && unfinished(env, last) || b != nil && !m.isOpen(b) {
+		return Result{}, nil, m.noOpenBatch(env)
 	}
 
 	a, res, ok := b.staged()
@@ -153,13 +157,13 @@ func (w *writer) write(ctx context.Context, res *Result) (Durable, error) {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
 	m.keys.Add(int64(len(w.out.Records)))
+	m.version.Add(1)
 	m.publish(&w.next)
 	return durable, nil
 }
 
 // publish makes a partition's new progress known to readers.
 func (m *Map) publish(p *partition) {
-	m.version.Add(1)
 	m.mu.Lock()
 	m.partitions[p.Partition] = p
 	m.mu.Unlock()
@@ -294,12 +298,15 @@ func (w *writer) progress() {
 	}
 	if env.TxID != NoTxID {
 		next.TxID, next.whole = env.TxID, env.Whole
+		if env.TxID >= next.open {
+			next.open = NoTxID
+		}
 	}
 	next.Epoch = env.Epoch
 	if env.Offsets != nil {
 		next.Offsets = env.Offsets
 	}
-	next.CommittedAt = w.m.opts.Now()
+	next.CommittedAt = w.m.opts.Now().UTC().Truncate(time.Millisecond) // as it is stored
 	next.chunks = w.from
 	if len(w.touched) > 0 {
 		w.out.Meta = append(w.out.Meta, MetaWrite{Name: chunkName(env.Partition, w.from), Value: w.touched})

@@ -99,7 +99,6 @@ type Map struct {
 	mu         sync.RWMutex // guards the following
 	partitions map[string]*partition
 	open       map[string]*batch // by partition
-	dropped    map[string]TxID   // by partition, the open batch that was last dropped
 	closed     error
 
 	commits, keys, replayed, restored, stale atomic.Int64
@@ -109,7 +108,7 @@ type Map struct {
 func Open(ctx context.Context, kind Kind, backing BackingMap, opts Options) (*Map, error) {
 	m := &Map{
 		kind: kind, backing: backing, opts: opts.withDefaults(),
-		open: make(map[string]*batch), dropped: make(map[string]TxID),
+		open: make(map[string]*batch),
 	}
 	m.turn = newTurn(m.opts.MaxWaiting)
 	m.attempts.New = func() any { return new(attempt) }
@@ -194,10 +193,6 @@ func (m *Map) do(ctx context.Context, env Envelope, o ops) (Result, error) {
 	}
 	if b != nil {
 		return b.stage(ctx, env, o)
-	}
-	if m.wasDropped(env) {
-		// Alone the operation would be a part of the batch without the rest.
-		return Result{}, m.noOpenBatch(env)
 	}
 	return m.commit(ctx, env, []ops{o}, nil)
 }

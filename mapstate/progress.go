@@ -20,7 +20,7 @@ type Progress struct {
 // partition is a Progress and what its next attempt has to know of the last
 // batch's keys. They are kept in the state's meta space:
 //
-//	"p" partition             version, txid, epoch, time in ms, chunks, tombstones, whole, offsets
+//	"p" partition             version, txid, epoch, time in ms, chunks, tombstones, whole, open, offsets
 //	"t" len partition chunk   the keys that an attempt at the txid touched
 //
 // Each part of a batch adds a chunk; the next batch starts again from chunk 0.
@@ -29,6 +29,7 @@ type partition struct {
 	chunks     int  // chunks stored
 	tombstones int  // keys in them that were left as tombstones
 	whole      bool // the last attempt was the commit of an open batch, or declared whole
+	open       TxID // a batch that was begun after it and has not been committed
 }
 
 const progressVersion = 1
@@ -59,6 +60,7 @@ func (p *partition) encode() []byte {
 	} else {
 		b = append(b, 0)
 	}
+	b = binary.AppendUvarint(b, uint64(p.open))
 	return append(b, p.Offsets...)
 }
 
@@ -66,7 +68,7 @@ func decodePartition(name string, b []byte) (*partition, error) {
 	if len(b) == 0 || b[0] != progressVersion {
 		return nil, fmt.Errorf("progress of partition %q: %w: unknown version", name, ErrCorrupt)
 	}
-	var nums [6]int64
+	var nums [7]int64
 	b = b[1:]
 	for i := range nums {
 		var n int
@@ -88,6 +90,7 @@ func decodePartition(name string, b []byte) (*partition, error) {
 		chunks:     int(nums[3]),
 		tombstones: int(nums[4]),
 		whole:      nums[5] != 0,
+		open:       TxID(nums[6]),
 	}
 	if len(b) > 0 {
 		p.Offsets = b

@@ -39,6 +39,8 @@ func TestMap(t *testing.T, kind mapstate.Kind, open func(t testing.TB) Harness) 
 		"AFailedStoreLeavesWhatItHas":          failedStore,
 		"AnOpenBatchIsSeenByItselfAlone":       openBatchIsPrivate,
 		"ADroppedBatchTakesNoMoreOperations":   droppedBatchRefuses,
+		"ABatchLostByARestartIsNotHalfApplied": lostBatch,
+		"OnlyWhatWasBegunLastCommits":          replacedBatch,
 		"CommitAgainWritesNothing":             commitAgain,
 		"AFailedRequestLeavesTheBatchOpen":     failedRequestInBatch,
 		"PartitionsOfOneBatchBuildOnEachOther": partitionsBuildOnEachOther,

@@ -296,13 +296,53 @@ func droppedBatchRefuses(t *testing.T, s *state) {
 	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
 	require.ErrorIs(t, s.Abort(ctx, at(1)), mapstate.ErrNoOpenBatch)
 	s.value(at(1), "a", "absent")
-	s.begin(at(1))
-	s.begin(at(2))
-	_, err = s.sum(at(1), "a", 1)
-	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
-	s.value(at(0), "a", "absent")
+	s.mustSum(whole(1), "a", 1)
+	s.value(at(0), "a", "1")
 	_, err = s.Begin(ctx, at(0))
 	require.ErrorIs(t, err, mapstate.ErrInvalidTxID)
+}
+
+// lostBatch is a batch that a restart has taken away. What its writer still sends
+// of it must not be taken for a batch of its own: its replay would skip it.
+func lostBatch(t *testing.T, s *state) {
+	s.begin(at(5))
+	s.mustSum(at(5), "a", 1)
+	if !s.restart() {
+		return
+	}
+	_, err := s.sum(at(5), "a", 1)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	_, err = s.Commit(t.Context(), at(5))
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	s.value(at(0), "a", "absent")
+	s.mustSum(at(0), "other", 1)
+	s.begin(at(5))
+	s.mustSum(at(5), "a", 1)
+	s.mustSum(at(5), "a", 1)
+	s.commit(at(5))
+	s.value(at(0), "a", "2")
+	s.begin(at(6))
+	s.restart()
+	s.mustSum(at(7), "a", 1) // a writer that goes on with the next batch may
+	s.value(at(0), "a", "3")
+}
+
+// replacedBatch is begun again while its commit is on its way: only what was
+// begun last may commit.
+func replacedBatch(t *testing.T, s *state) {
+	s.begin(at(1))
+	s.mustSum(at(1), "a", 1)
+	boom := errors.New("boom")
+	s.fault.FailCommit(1, BeforeWrite, boom)
+	_, err := s.Begin(t.Context(), at(2))
+	require.ErrorIs(t, err, boom, "the mark could not be kept")
+	_, err = s.Commit(t.Context(), at(1))
+	require.NoError(t, err)
+	s.begin(at(2))
+	s.mustSum(at(2), "a", 10)
+	s.begin(at(2))
+	s.commit(at(2))
+	s.value(at(0), "a", "1")
 }
 
 func commitAgain(t *testing.T, s *state) {
