@@ -117,7 +117,8 @@ func (s *Server) fail(rec *recorder, r *http.Request, err error, id string) (cut
 
 func (s *Server) log(r *http.Request, rec *recorder, err error, id string, took time.Duration) {
 	level := slog.LevelInfo
-	if rec.status >= http.StatusInternalServerError {
+	refused := errors.Is(err, mapstate.ErrShuttingDown) || errors.Is(err, mapstate.ErrOverloaded)
+	if rec.status >= http.StatusInternalServerError && !refused {
 		level = slog.LevelError
 	}
 	if !s.opts.Log.Enabled(r.Context(), level) {

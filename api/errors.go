@@ -44,7 +44,7 @@ var problemKinds = [...]problemKind{
 	{mapstate.ErrNoOpenBatch, "no_open_batch", "no_open_batch", http.StatusConflict, "No open batch"},
 	{mapstate.ErrTooLarge, "too_large", "too_large", http.StatusRequestEntityTooLarge, "Too large"},
 	{ErrUnsupportedMediaType, "unsupported_media_type", "unsupported_media_type", http.StatusUnsupportedMediaType, "Unsupported media type"},
-	{mapstate.ErrUpdaterType, "updater_type", "updater_type", http.StatusUnprocessableEntity, "Updater does not fit the stored type"},
+	{mapstate.ErrUpdaterType, "updater_type", "updater_type", http.StatusUnprocessableEntity, "Updater does not fit the type"},
 	{mapstate.ErrUpdaterOverflow, "updater_overflow", "updater_overflow", http.StatusUnprocessableEntity, "Updater result out of range"},
 	{mapstate.ErrOverloaded, "overloaded", "overloaded", http.StatusTooManyRequests, "Overloaded"},
 	{mapstate.ErrUnsupported, "unsupported", "unsupported", http.StatusNotImplemented, "Unsupported"},

@@ -131,6 +131,21 @@ func TestADrainingServerRefusesNewRequests(t *testing.T) {
 	f.posted("opaque/multiGet", `{"keys":[]}`, `{"values":[]}`)
 }
 
+func TestRefusingRequestsInAnOrderlyStopIsNotLoggedAsAnError(t *testing.T) {
+	log := &logLines{}
+	f := start(t, api.Options{
+		Log:      slog.New(slog.NewJSONHandler(log, nil)),
+		Draining: func() bool { return true },
+	})
+	for _, path := range []string{"/readyz", "/v1/states"} {
+		require.Equal(t, http.StatusServiceUnavailable, f.do(http.MethodGet, path, "").status)
+		lines := log.take(t)
+		require.Len(t, lines, 1)
+		require.Equal(t, "INFO", lines[0]["level"], path)
+		require.Contains(t, lines[0]["error"], "shutting down")
+	}
+}
+
 func TestReadinessIsAsked(t *testing.T) {
 	var broken atomic.Bool
 	f := start(t, api.Options{Ready: func(context.Context) error {

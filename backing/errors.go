@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -32,11 +33,13 @@ func classifyOpen(dir string, err error) error {
 	op := "open " + dir
 	var locked lockError
 	var errno syscall.Errno
+	var path *fs.PathError
 	switch {
 	case errors.As(err, &locked):
 		return fmt.Errorf("%s: %w: another process, or another database of this one, has it open; stop it or choose another directory (%w)",
 			op, mapstate.ErrLocked, locked.err)
-	case errors.As(err, &errno) && errno != syscall.ENOENT:
+	case errors.As(err, &path) && filepath.Base(path.Path) == "LOCK",
+		errors.As(err, &errno) && errno != syscall.ENOENT:
 		return classify(op, err)
 	case strings.Contains(err.Error(), "unknown format major version"): // the engine has no sentinel for it
 		return fmt.Errorf("%s: %w: a newer version of the program wrote it; use that one (%w)", op, mapstate.ErrUnsupported, err)

@@ -13,7 +13,7 @@ var (
 	ErrInvalidValue    = errors.New("invalid value")
 	ErrInvalidTxID     = errors.New("invalid txid")
 	ErrUnknownUpdater  = errors.New("unknown updater")
-	ErrUpdaterType     = errors.New("updater does not fit the stored type")
+	ErrUpdaterType     = errors.New("updater does not fit the type")
 	ErrUpdaterOverflow = errors.New("updater result out of range")
 	ErrStaleTx         = errors.New("stale txid")
 	ErrFenced          = errors.New("fenced by a higher epoch")
@@ -56,7 +56,7 @@ type StaleTxError struct {
 }
 
 func (e *StaleTxError) Error() string {
-	return fmt.Sprintf("stale txid: the batch has txid %d, but %d is already stored", e.Got, e.Stored)
+	return fmt.Sprintf("stale txid: the batch has txid %d, but %d is already stored; a late retry of a batch that was committed needs nothing more", e.Got, e.Stored)
 }
 
 // Is reports whether target is ErrStaleTx.

@@ -135,7 +135,7 @@ func TestOpComputesTheNewValue(t *testing.T) {
 
 func TestOpRefusesWhatDoesNotFit(t *testing.T) {
 	const maxInt, minInt = int64(math.MaxInt64), int64(math.MinInt64)
-	const unfit = "updater does not fit the stored type: "
+	const unfit = "updater does not fit the type: "
 	const outside = "updater result out of range: "
 	for _, c := range []struct {
 		op          string
