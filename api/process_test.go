@@ -133,12 +133,15 @@ func TestADrainingServerRefusesNewRequests(t *testing.T) {
 
 func TestRefusingRequestsInAnOrderlyStopIsNotLoggedAsAnError(t *testing.T) {
 	log := &logLines{}
+	told := make(observed, 10)
 	f := start(t, api.Options{
 		Log:      slog.New(slog.NewJSONHandler(log, nil)),
+		Observer: told,
 		Draining: func() bool { return true },
 	})
 	for _, path := range []string{"/readyz", "/v1/states"} {
 		require.Equal(t, http.StatusServiceUnavailable, f.do(http.MethodGet, path, "").status)
+		<-told // the line is written
 		lines := log.take(t)
 		require.Len(t, lines, 1)
 		require.Equal(t, "INFO", lines[0]["level"], path)

@@ -61,8 +61,16 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every problem of the configuration, each by the name of its
-// flag, or nil.
+// SettingError says what is wrong with one setting.
+type SettingError struct {
+	Name    string // of its flag, without dashes
+	Problem string // as it reads behind the name
+}
+
+func (e *SettingError) Error() string { return e.Name + " " + e.Problem }
+
+// Validate reports every problem of the configuration, or nil: a join of
+// SettingErrors.
 func (c Config) Validate() error {
 	return errors.Join(
 		checkAddress("listen", c.Listen),
@@ -97,7 +105,7 @@ func check(ok bool, name, problem string) error {
 	if ok {
 		return nil
 	}
-	return fmt.Errorf("%s %s", name, problem)
+	return &SettingError{Name: name, Problem: problem}
 }
 
 func optional(value string, validate func() error) error {
@@ -120,10 +128,7 @@ func checkAddress(name, address string) error {
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 	}
-	if err != nil {
-		return fmt.Errorf("%s is %q, want host:port: %w", name, address, err)
-	}
-	return nil
+	return check(err == nil, name, fmt.Sprintf("is %q, want host:port with a port up to 65535, such as 127.0.0.1:7070", address))
 }
 
 func isPortZero(address string) bool {

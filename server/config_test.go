@@ -24,6 +24,9 @@ func TestValidateReportsEveryProblemAtOnce(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 	require.NotContains(t, err.Error(), "memtable-bytes", "what is right is not a problem")
+	var first *SettingError
+	require.ErrorAs(t, err, &first)
+	require.Equal(t, "listen", first.Name)
 }
 
 func TestValidateRefusesOneAddressForBothListeners(t *testing.T) {

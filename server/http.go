@@ -24,13 +24,13 @@ const (
 // API get the context requests.
 func (s *Server) listen(ctx, requests context.Context, states api.States, db *backing.Database) (*listeners, error) {
 	l := new(listeners)
-	if err := l.add(ctx, s.cfg.Listen, s.httpServer(requests, s.handler(states, db))); err != nil {
+	if err := l.add(ctx, "listen", s.cfg.Listen, s.httpServer(requests, s.handler(states, db))); err != nil {
 		return nil, err
 	}
 	if s.cfg.AdminListen == "" {
 		return l, nil
 	}
-	if err := l.add(ctx, s.cfg.AdminListen, s.httpServer(requests, profiles())); err != nil {
+	if err := l.add(ctx, "admin-listen", s.cfg.AdminListen, s.httpServer(requests, profiles())); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -49,9 +49,24 @@ func (s *Server) httpServer(requests context.Context, handler http.Handler) *htt
 	}
 }
 
-// handler returns the API.
+// handler returns the API. Between failing readiness and refusing requests /readyz
+// answers as if requests were refused already.
 func (s *Server) handler(states api.States, db *backing.Database) http.Handler {
-	return api.New(states, api.Options{
+	opts := s.apiOptions(db)
+	serve := api.New(states, opts)
+	opts.Draining = func() bool { return true }
+	refuse := api.New(states, opts)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" && s.phaseNow() == stopping {
+			refuse.ServeHTTP(w, r)
+			return
+		}
+		serve.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) apiOptions(db *backing.Database) api.Options {
+	return api.Options{
 		MaxBody:      s.cfg.MaxBodyBytes,
 		MaxKeys:      s.cfg.MaxKeys,
 		FlushTimeout: s.cfg.WriteTimeout,
@@ -61,13 +76,13 @@ func (s *Server) handler(states api.States, db *backing.Database) http.Handler {
 		Draining:     s.gate.isDraining,
 		Ready:        func(context.Context) error { return s.readiness(db) },
 		Metrics:      s.metrics.handler(),
-	})
+	}
 }
 
 // readiness says why the server is not ready.
 func (s *Server) readiness(db *backing.Database) error {
-	if !s.ready.Load() {
-		return errors.New("the server is starting or stopping")
+	if s.phaseNow() == starting {
+		return errors.New("the server is starting")
 	}
 	return db.Err()
 }

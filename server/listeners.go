@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 )
 
 // listeners are HTTP servers, each with its own socket. The first is the API's.
@@ -16,12 +17,13 @@ type listeners struct {
 	serving sync.WaitGroup
 }
 
-// add opens a socket for srv. On an error the sockets before it are closed.
-func (l *listeners) add(ctx context.Context, address string, srv *http.Server) error {
+// add opens a socket for srv on the address of a setting. On an error the sockets
+// before it are closed.
+func (l *listeners) add(ctx context.Context, setting, address string, srv *http.Server) error {
 	var config net.ListenConfig
 	socket, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		errs := []error{fmt.Errorf("listen on %s: %w", address, err)}
+		errs := []error{listenError(setting, address, err)}
 		for _, s := range l.sockets {
 			errs = append(errs, s.Close())
 		}
@@ -31,8 +33,27 @@ func (l *listeners) add(ctx context.Context, address string, srv *http.Server) e
 	return nil
 }
 
+// listenError says why nothing can listen on an address, which it names once.
+func listenError(setting, address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: %s; stop the other server or choose another --%s", syscall.EADDRINUSE, address, setting)
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err // without the address
+	}
+	return fmt.Errorf("listen on %s: %w; choose another --%s", address, err, setting)
+}
+
 // address is the API's, with the port that was taken.
 func (l *listeners) address() string { return l.sockets[0].Addr().String() }
+
+// adminAddress is that of the profiles, with the port that was taken; empty without them.
+func (l *listeners) adminAddress() string {
+	if len(l.sockets) == 1 {
+		return ""
+	}
+	return l.sockets[1].Addr().String()
+}
 
 // serve starts to serve. The channel gets the error of a server that ends before
 // close is called.

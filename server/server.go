@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,19 @@ type Server struct {
 	opts    Options
 	gate    *gate
 	metrics *metrics
-	ready   atomic.Bool
+	phase   atomic.Int32 // a phase
 }
+
+// phase is how far a server is in its life.
+type phase int32
+
+const (
+	starting phase = iota
+	serving
+	stopping
+)
+
+func (s *Server) phaseNow() phase { return phase(s.phase.Load()) }
 
 // New returns a server that has not been started. Run checks cfg.
 func New(cfg Config, opts Options) *Server {
@@ -59,7 +71,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closing("database", db.Close())) }() // Stop, 6
+	defer func() { err = s.stopped(errors.Join(err, closing("database", db.Close()))) }() // Stop, 6
 
 	// Start, 3: the states, each with its progress.
 	states, err := OpenRegistry(ctx, db, s.cfg)
@@ -80,11 +92,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 
 	// Start, 5: serve. Whoever reads the address finds the server ready.
 	failed := listeners.serve()
-	s.ready.Store(true)
-	if _, err := fmt.Fprintf(s.opts.Out, "tine: listening on http://%s\n", listeners.address()); err != nil {
-		s.opts.Log.Warn("the address could not be printed", "error", err)
-	}
-	s.opts.Log.Info("ready", "address", listeners.address(), "dataDir", s.cfg.DataDir, "states", len(states.List()))
+	s.phase.Store(int32(serving))
+	s.announce(listeners, len(states.List()))
 
 	select {
 	case <-ctx.Done():
@@ -92,19 +101,35 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 
 	// Stop, 1: fail readiness, so that whoever sends work here looks elsewhere.
-	s.ready.Store(false)
+	s.phase.Store(int32(stopping))
 	s.opts.Log.Info("stopping", "grace", s.cfg.ShutdownGrace, "timeout", s.cfg.ShutdownTimeout)
 	if err == nil {
 		time.Sleep(s.cfg.ShutdownGrace)
 	}
 
 	// Stop, 2 and 3: refuse new requests and let those under way finish, until the time is up.
-	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
+	bounded, done := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
 	defer done()
-	err = errors.Join(err, s.drain(stopping, cancelRequests))
+	err = errors.Join(err, s.drain(bounded, cancelRequests))
 
 	// Stop, 4: close the listeners; then the states and the database, as deferred above.
-	return errors.Join(err, listeners.close(stopping))
+	return errors.Join(err, listeners.close(bounded))
+}
+
+// announce says where the server is to be found, and what it stands on.
+func (s *Server) announce(l *listeners, states int) {
+	if _, err := fmt.Fprintf(s.opts.Out, "tine: listening on http://%s\n", l.address()); err != nil {
+		s.opts.Log.Warn("the address could not be printed", "error", err)
+	}
+	dir, err := filepath.Abs(s.cfg.DataDir)
+	if err != nil {
+		dir = s.cfg.DataDir // there is no working directory to name
+	}
+	attrs := []any{"address", l.address(), "dataDir", dir, "states", states}
+	if admin := l.adminAddress(); admin != "" {
+		attrs = append(attrs, "adminAddress", admin)
+	}
+	s.opts.Log.Info("ready", attrs...)
 }
 
 // openDatabase opens the database in the data directory, which it makes.
@@ -136,6 +161,15 @@ func (s *Server) drain(ctx context.Context, cancelRequests context.CancelFunc) e
 		cancelRequests()
 		return fmt.Errorf("stop: %d requests were cut off, they had not finished within %s", left, s.cfg.ShutdownTimeout)
 	}
+}
+
+// stopped says in the log that the server has stopped in order, and returns err, which
+// tells of any other end.
+func (s *Server) stopped(err error) error {
+	if err == nil {
+		s.opts.Log.Info("stopped")
+	}
+	return err
 }
 
 func closing(what string, err error) error {

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,11 +42,17 @@ func testConfig(t *testing.T) Config {
 // error, when the test ends, unless wait is called before.
 func start(t *testing.T, cfg Config) *running {
 	t.Helper()
+	return startLogging(t, cfg, t.Output())
+}
+
+// startLogging is start with a log of the caller's.
+func startLogging(t *testing.T, cfg Config, log io.Writer) *running {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	lines, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := New(cfg, Options{Out: out, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "test"}).Run(ctx)
+		err := New(cfg, Options{Out: out, Log: slog.New(slog.NewTextHandler(log, nil)), Version: "test"}).Run(ctx)
 		_ = out.CloseWithError(io.EOF)
 		ended <- err
 	}()
@@ -65,6 +73,24 @@ func start(t *testing.T, cfg Config) *running {
 		}
 	})
 	return r
+}
+
+// logText is a log in memory. A server whose requests were cut off may end before they do.
+type logText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
 }
 
 // wait stops the server and returns what Run does.
@@ -167,6 +193,35 @@ func TestRunGivesTheDirectoryBackWhenItCannotListen(t *testing.T) {
 	require.ErrorContains(t, New(cfg, Options{}).Run(t.Context()), cfg.AdminListen)
 	cfg.AdminListen = ""
 	start(t, cfg)
+}
+
+func TestATakenAddressIsNamedOnceWithTheFlagToChange(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	address := taken.Addr().String()
+	cfg := testConfig(t)
+	cfg.Listen = address
+	err = New(cfg, Options{}).Run(t.Context())
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.EqualError(t, err, "address already in use: "+address+"; stop the other server or choose another --listen")
+
+	cfg.Listen, cfg.AdminListen = "127.0.0.1:0", address
+	require.ErrorContains(t, New(cfg, Options{}).Run(t.Context()), "choose another --admin-listen")
+}
+
+func TestLogTellsAddressesDirectoryAndTheEnd(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.AdminListen = "127.0.0.1:0"
+	var log logText
+	r := startLogging(t, cfg, &log)
+	require.NoError(t, r.wait())
+	address := strings.TrimPrefix(r.url, "http://")
+	require.Contains(t, log.String(), "msg=ready address="+address+" dataDir="+cfg.DataDir)
+	_, admin, found := strings.Cut(log.String(), "adminAddress=127.0.0.1:")
+	require.True(t, found, log.String())
+	require.NotEqual(t, byte('0'), admin[0], "the port that was taken")
+	require.True(t, strings.HasSuffix(log.String(), "msg=stopped\n"), log.String())
 }
 
 func TestProfilesAreOnTheAdminListenerOnly(t *testing.T) {

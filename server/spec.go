@@ -21,6 +21,21 @@ const (
 	durabilityInterval = "interval"
 )
 
+// Kinds returns the kinds that a spec may name.
+func Kinds() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.Name())
+	}
+	return names
+}
+
+// Backings returns the backings that a spec may name, the default first.
+func Backings() []string { return []string{backingPebble, backingMemory} }
+
+// Durabilities returns the durabilities that a spec may name, the default first.
+func Durabilities() []string { return []string{durabilitySync, durabilityInterval} }
+
 // kinds returns the state kinds.
 func kinds() []mapstate.Kind {
 	return []mapstate.Kind{nontx.Kind{}, transactional.Kind{}, opaque.Kind{}}
@@ -28,14 +43,12 @@ func kinds() []mapstate.Kind {
 
 // kindNamed returns the kind with a name on the wire.
 func kindNamed(name string) (mapstate.Kind, error) {
-	var names []string
 	for _, k := range kinds() {
 		if k.Name() == name {
 			return k, nil
 		}
-		names = append(names, k.Name())
 	}
-	return nil, badWord("kind", name, names...)
+	return nil, badWord("kind", name, Kinds()...)
 }
 
 func badWord(member, got string, allowed ...string) error {
@@ -58,13 +71,13 @@ func normalise(spec api.StateSpec, cfg Config) (api.StateSpec, error) {
 		return spec, fmt.Errorf("%w: backing memcached is not available in this version; use %s or %s",
 			api.ErrBadRequest, backingPebble, backingMemory)
 	default:
-		return spec, badWord("backing", spec.Backing, backingPebble, backingMemory)
+		return spec, badWord("backing", spec.Backing, Backings()...)
 	}
 	if spec.Durability == "" {
 		spec.Durability = durabilitySync
 	}
-	if durabilities := []string{durabilitySync, durabilityInterval}; !slices.Contains(durabilities, spec.Durability) {
-		return spec, badWord("durability", spec.Durability, durabilities...)
+	if !slices.Contains(Durabilities(), spec.Durability) {
+		return spec, badWord("durability", spec.Durability, Durabilities()...)
 	}
 	cache, err := normaliseCache(spec, cfg)
 	spec.Cache = &cache

@@ -24,6 +24,7 @@ func TestStopFailsReadinessWhileItStillServes(t *testing.T) {
 		status, _ := r.get(t, "/readyz")
 		return status == http.StatusServiceUnavailable
 	}, time.Minute, time.Millisecond)
+	require.ErrorIs(t, r.api().Ready(t.Context()), mapstate.ErrShuttingDown)
 	_, err := r.api().States(t.Context())
 	require.NoError(t, err, "requests are served during the grace")
 }
@@ -47,10 +48,12 @@ func TestStopRefusesNewRequestsAndFinishesThoseUnderWay(t *testing.T) {
 func TestStopCutsOffRequestsThatDoNotFinishInTime(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.ShutdownTimeout = 20 * time.Millisecond
-	r := start(t, cfg)
+	var log logText
+	r := startLogging(t, cfg, &log)
 	r.createState(t, "s")
 	r.startRequest(t, "s")
 	require.ErrorContains(t, r.wait(), "1 requests were cut off")
+	require.NotContains(t, log.String(), "stopped", "this was no orderly stop")
 }
 
 func requireRunning(t *testing.T, r *running) {
