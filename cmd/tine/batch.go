@@ -16,9 +16,9 @@ func (c *cli) beginCommand() *cobra.Command {
 nobody else sees them before. Opening it again drops what was staged.`,
 		Example: `  tine begin words --txid 7
   tine begin words --txid 7 --partition p0 --epoch 2`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("STATE"),
 	}
-	env := takeEnvelope(cmd, "epoch")
+	env := takeBatch(cmd, "epoch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := env.numbered()
 		if err != nil {
@@ -50,9 +50,9 @@ func (c *cli) commitCommand() *cobra.Command {
 answer does nothing and says so.`,
 		Example: `  tine commit words --txid 7
   tine commit words --txid 7 --offsets '{"file":"part-0","line":1200}'`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("STATE"),
 	}
-	env := takeEnvelope(cmd, "offsets")
+	env := takeBatch(cmd, "offsets")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := env.numbered()
 		if err != nil {
@@ -73,9 +73,9 @@ func (c *cli) abortCommand() *cobra.Command {
 		Long:  "Drop an open batch with everything staged in it.",
 		Example: `  tine abort words --txid 7
   tine abort words --txid 7 --partition p0`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("STATE"),
 	}
-	env := takeEnvelope(cmd)
+	env := takeBatch(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := env.numbered()
 		if err != nil {
@@ -83,7 +83,14 @@ func (c *cli) abortCommand() *cobra.Command {
 		}
 		ctx, cancel := c.bounded(cmd)
 		defer cancel()
-		return c.client().Abort(ctx, args[0], e)
+		if err := c.client().Abort(ctx, args[0], e); err != nil {
+			return err
+		}
+		return c.print(struct {
+			TxID      mapstate.TxID `json:"txid"`
+			Partition string        `json:"partition"`
+			Aborted   bool          `json:"aborted"`
+		}{e.TxID, e.Partition, true}, func(t *table) { t.row("aborted") })
 	}
 	return cmd
 }

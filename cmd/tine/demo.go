@@ -30,10 +30,11 @@ compared with a direct count. The exit code is 1 if any differs.`,
 		Example: `  tine demo
   tine demo --input book.txt --batch-words 500
   tine demo --output json`,
-		Args: cobra.NoArgs,
+		Args: wants(),
 	}
 	cmd.Flags().StringVar(&input, "input", "", "`FILE` of text; a built-in sample without it")
 	cmd.Flags().IntVar(&batchWords, "batch-words", 1000, "words in a batch")
+	hideInherited(cmd, "url", "timeout")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if batchWords < 1 {
 			return usageError{fmt.Errorf("--batch-words is %d, want 1 or more", batchWords)}
@@ -43,6 +44,9 @@ compared with a direct count. The exit code is 1 if any differs.`,
 			var err error
 			if text, err = os.ReadFile(input); err != nil {
 				return err
+			}
+			if len(demo.Words(text)) == 0 {
+				return fmt.Errorf("--input %s has no words; a word is a run of the letters a to z", input)
 			}
 		}
 		return c.demo(cmd, text, batchWords)

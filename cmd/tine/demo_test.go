@@ -67,11 +67,13 @@ func TestDemoCountsALargeTextExactly(t *testing.T) {
 	require.Equal(t, countIndependently(text.String()), report.Counts)
 }
 
-func TestDemoOfAnEmptyTextIsEmpty(t *testing.T) {
-	report := runDemo(t, " 1 2 3 ")
-	require.True(t, report.Equal)
-	require.Empty(t, report.Counts)
-	require.Zero(t, report.Batches)
+func TestDemoRefusesATextWithoutWords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(path, []byte(" 1 2 3 "), 0o600))
+	o := tine(t, nil, "demo", "--input", path)
+	require.Equal(t, exitError, o.code)
+	require.Contains(t, o.err, path+" has no words")
+	require.Empty(t, o.out)
 }
 
 func TestDemoShowsTheTopWordsAndTheVerdict(t *testing.T) {

@@ -38,6 +38,13 @@ func takeEnvelope(cmd *cobra.Command, also ...string) *envelope {
 	return e
 }
 
+// takeBatch is takeEnvelope for the verbs that cannot do without a txid.
+func takeBatch(cmd *cobra.Command, also ...string) *envelope {
+	e := takeEnvelope(cmd, also...)
+	cmd.Flags().Lookup("txid").Usage = "transaction id of the batch, required"
+	return e
+}
+
 // value returns the envelope that the flags give.
 func (e *envelope) value() (mapstate.Envelope, error) {
 	env := mapstate.Envelope{TxID: mapstate.TxID(e.txid), Partition: e.partition, Epoch: e.epoch, Whole: e.whole}
@@ -47,8 +54,8 @@ func (e *envelope) value() (mapstate.Envelope, error) {
 	if e.epoch < 0 {
 		return env, usageError{fmt.Errorf("--epoch is %d, want 0 or more", e.epoch)}
 	}
-	if e.offsets != "" {
-		v, err := parseValue(e.offsets)
+	if e.given("offsets") {
+		v, err := parseValue("--offsets", e.offsets)
 		if err != nil {
 			return env, err
 		}
@@ -60,7 +67,7 @@ func (e *envelope) value() (mapstate.Envelope, error) {
 // numbered is value for the verbs that cannot do without a txid.
 func (e *envelope) numbered() (mapstate.Envelope, error) {
 	if !e.given("txid") {
-		return mapstate.Envelope{}, usageError{fmt.Errorf("%s wants --txid", e.cmd.CommandPath())}
+		return mapstate.Envelope{}, usageError{fmt.Errorf("missing --txid; want %s", usage(e.cmd))}
 	}
 	return e.value()
 }

@@ -37,13 +37,48 @@ func (c *cli) report(err error) int {
 	if !c.started {
 		code = exitUsage
 	}
+	told := errorJSON{Error: c.explain(err).Error()}
+	if problem, ok := errors.AsType[*api.Problem](err); ok {
+		told.Code = problem.Code
+	}
+	// There is nowhere left to report a failure to print it.
+	if c.wantsJSON() {
+		_ = printJSON(c.err, told)
+		return code
+	}
 	hint := ""
 	if code == exitUsage && !strings.Contains(err.Error(), "--help") {
 		hint = "\nRun with --help to see the usage."
 	}
-	// There is nowhere left to report a failure to print this.
-	_, _ = fmt.Fprintf(c.err, "tine: %v%s\n", err, hint)
+	_, _ = fmt.Fprintf(c.err, "tine: %s%s\n", told, hint)
 	return code
+}
+
+// errorJSON is what is told of an error.
+type errorJSON struct {
+	Error string `json:"error"`
+	Code  string `json:"code,omitempty"` // the problem's, where the server answered with one
+}
+
+func (e errorJSON) String() string {
+	if e.Code == "" {
+		return e.Error
+	}
+	return e.Error + " (" + e.Code + ")"
+}
+
+// wantsJSON reports whether --output asks for JSON, also where the command line
+// was not understood as far as that.
+func (c *cli) wantsJSON() bool {
+	if c.started {
+		return c.output == "json"
+	}
+	line := strings.Join(c.args, " ") + " "
+	if strings.Contains(line, "--output") {
+		return strings.Contains(line, "--output json ") || strings.Contains(line, "--output=json ")
+	}
+	word, _ := c.lookupEnv(envName("output"))
+	return word == "json"
 }
 
 func exitCode(err error) int {
@@ -73,7 +108,7 @@ func exitCodeOfStatus(status int) int {
 		return exitNotFound
 	case http.StatusConflict:
 		return exitConflict
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 		return exitUnavailable
 	}
 	return exitError

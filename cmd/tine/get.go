@@ -15,7 +15,7 @@ sees them; with a txid otherwise, as a replay of that batch would find them.
 		Example: `  tine get words man dog
   tine get words '["eu","man"]' --output json
   tine get words man --txid 7`,
-		Args: cobra.MinimumNArgs(2),
+		Args: wants("STATE", "KEY..."),
 	}
 	env := takeEnvelope(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -22,12 +22,9 @@ type streams struct {
 
 // run executes one command line and returns the exit code of the process.
 func run(ctx context.Context, args []string, std streams, lookupEnv func(string) (string, bool)) int {
-	c := &cli{streams: std, lookupEnv: lookupEnv}
+	c := &cli{streams: std, lookupEnv: lookupEnv, args: args}
 	root := c.rootCommand()
 	root.SetArgs(args)
-	root.SetIn(std.in)
-	root.SetOut(std.out)
-	root.SetErr(std.err)
 	return c.report(root.ExecuteContext(ctx))
 }
 

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 )
 
+func outputWords() []string { return []string{"table", "json"} }
+
 // print writes value as one line of JSON, or what fill puts into a table, as
 // --output asks.
 func (c *cli) print(value any, fill func(t *table)) error {

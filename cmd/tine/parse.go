@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"tine/api"
 	"tine/mapstate"
@@ -16,9 +17,11 @@ Write '"42"' for the string. Arguments that begin with a minus go after --.`
 func parseKey(arg string) (mapstate.Key, error) {
 	elements := []json.RawMessage{json.RawMessage(arg)}
 	switch {
+	case !json.Valid([]byte(arg)) && beginsAsJSON(arg):
+		return "", usageError{fmt.Errorf("key %s begins like JSON but is not JSON; the string is '%s'", arg, quoted(arg))}
 	case !json.Valid([]byte(arg)):
 		return newKey(arg, mapstate.String(arg))
-	case arg[0] == '[':
+	case strings.TrimLeft(arg, " \t\r\n")[0] == '[':
 		if err := json.Unmarshal([]byte(arg), &elements); err != nil {
 			return "", usageError{fmt.Errorf("key %s: %w", arg, err)}
 		}
@@ -32,6 +35,10 @@ func parseKey(arg string) (mapstate.Key, error) {
 	}
 	return newKey(arg, values...)
 }
+
+// beginsAsJSON reports whether arg can be taken for the beginning of JSON, so that as
+// a string it must be quoted.
+func beginsAsJSON(arg string) bool { return arg != "" && strings.ContainsRune(`[{"`, rune(arg[0])) }
 
 func newKey(arg string, elements ...mapstate.Value) (mapstate.Key, error) {
 	key, err := mapstate.NewKey(elements...)
@@ -52,25 +59,27 @@ func parseKeys(args []string) ([]mapstate.Key, error) {
 	return keys, nil
 }
 
-// parseValue returns the value that an argument stands for, which is JSON.
-func parseValue(arg string) (mapstate.Value, error) {
+// parseValue returns the value that an argument stands for, which is JSON. An error
+// calls the argument by its name.
+func parseValue(name, arg string) (mapstate.Value, error) {
 	v, err := api.ParseValue([]byte(arg))
 	if err != nil {
-		return v, usageError{fmt.Errorf(`value %s: %w; a value is JSON, a string is '"text"'`, arg, err)}
+		problem := strings.TrimPrefix(err.Error(), api.ErrBadRequest.Error()+": ") // there is no request yet
+		return v, usageError{fmt.Errorf(`%s is %q: %s; want JSON, a string is '"text"'`, name, arg, problem)}
 	}
 	return v, nil
 }
 
-// parseValues returns the values of a JSON array.
-func parseValues(arg string) ([]mapstate.Value, error) {
+// parseValues is parseValue for each element of a JSON array.
+func parseValues(name, arg string) ([]mapstate.Value, error) {
 	var elements []json.RawMessage
 	if err := json.Unmarshal([]byte(arg), &elements); err != nil || elements == nil {
-		return nil, usageError{fmt.Errorf("%s is not a JSON array", arg)}
+		return nil, usageError{fmt.Errorf("%s is %q, want a JSON array with an element for each key", name, arg)}
 	}
 	values := make([]mapstate.Value, len(elements))
 	for i, e := range elements {
 		var err error
-		if values[i], err = parseValue(string(e)); err != nil {
+		if values[i], err = parseValue(fmt.Sprintf("%s, element %d,", name, i), string(e)); err != nil {
 			return nil, err
 		}
 	}

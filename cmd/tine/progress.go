@@ -23,7 +23,7 @@ func (c *cli) progressCommand() *cobra.Command {
 		Use:     "progress STATE",
 		Short:   "Show the last commit of every partition",
 		Example: "  tine progress words\n  tine progress words --output json",
-		Args:    cobra.ExactArgs(1),
+		Args:    wants("STATE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := c.bounded(cmd)
 			defer cancel()

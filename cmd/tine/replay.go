@@ -46,7 +46,7 @@ of JSON. FILE - is the standard input. A line is
 first other answer ends the run.`,
 		Example: `  tine replay requests.ndjson
   tine replay --keep-going - < requests.ndjson`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, size, closeInput, err := c.openInput(args[0])
 			if err != nil {
@@ -55,7 +55,7 @@ first other answer ends the run.`,
 			defer closeInput()
 			bar := c.progress(size, "replay")
 			defer bar.finish()
-			r := replayer{url: strings.TrimSuffix(c.url, "/"), client: c.httpClient(), out: c.out, keepGoing: keepGoing}
+			r := replayer{url: c.url, client: c.httpClient(), out: c.out, keepGoing: keepGoing, explain: c.explain}
 			return r.run(cmd.Context(), bar.reader(in))
 		},
 	}
@@ -85,6 +85,7 @@ type replayer struct {
 	client    *http.Client
 	out       io.Writer
 	keepGoing bool
+	explain   func(error) error // of a call without an answer
 }
 
 // run sends every request of in. It stops at the first unexpected answer, or
@@ -120,7 +121,7 @@ func (r *replayer) step(ctx context.Context, n int, line []byte) error {
 	}
 	answer, err := r.send(ctx, request)
 	if err != nil {
-		return fmt.Errorf("line %d: %w", n, err)
+		return fmt.Errorf("line %d: %w", n, r.explain(err))
 	}
 	answer.Line = n
 	if err := printJSON(r.out, answer); err != nil {
@@ -135,7 +136,7 @@ func (r *replayer) step(ctx context.Context, n int, line []byte) error {
 func parseRecorded(line []byte) (recorded, error) {
 	var r recorded
 	if err := jsonv2.Unmarshal(line, &r, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return r, fmt.Errorf(`%w; want {"method","path","body"?,"expectStatus"?}`, err)
+		return r, fmt.Errorf(`%w; want {"method","path","body"?,"expectStatus"?}`, recordedError(err))
 	}
 	switch {
 	case r.Method == "" || strings.ToUpper(r.Method) != r.Method:
@@ -146,6 +147,34 @@ func parseRecorded(line []byte) (recorded, error) {
 		return r, fmt.Errorf("expectStatus is %d, want an HTTP status", r.ExpectStatus)
 	}
 	return r, nil
+}
+
+// recordedError returns what is wrong with the JSON of a line, without the names of Go.
+func recordedError(err error) error {
+	bad, ok := errors.AsType[*jsonv2.SemanticError](err)
+	switch {
+	case !ok:
+		return errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
+	case errors.Is(err, jsonv2.ErrUnknownName):
+		return fmt.Errorf("unknown member %q", bad.JSONPointer.LastToken())
+	case bad.JSONPointer == "":
+		return fmt.Errorf("it is %s, not an object", kindText(bad.JSONKind))
+	}
+	return fmt.Errorf("member %q cannot be %s", bad.JSONPointer.LastToken(), kindText(bad.JSONKind))
+}
+
+func kindText(kind jsontext.Kind) string {
+	switch kind {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '0':
+		return "this number"
+	case '"':
+		return "a string"
+	}
+	return kind.String()
 }
 
 func (r *replayer) send(ctx context.Context, request recorded) (answered, error) {

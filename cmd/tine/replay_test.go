@@ -55,11 +55,12 @@ func TestReplayIsStrictAboutItsLines(t *testing.T) {
 		`{"method":"GET","path":"livez"}`, `{"method":"GET","path":"http://example.org/"}`,
 		`{"method":"GET","path":"/livez","status":200}`, `{"method":"GET","method":"PUT","path":"/livez"}`,
 		`{"method":"GET","path":"/livez","expectStatus":1000}`, `{"Method":"GET","path":"/livez"}`,
-		`{"method":"GET","path":"/livez"} {}`,
+		`{"method":"GET","path":"/livez"} {}`, `{"method":5}`, `{"method":"GET","path":"/livez","expectStatus":"200"}`,
 	} {
 		o := tineIn(t, s, `{"method":"GET","path":"/livez"}`+"\n"+line, "replay", "-", "--keep-going")
 		require.Equal(t, exitError, o.code, line)
 		require.Contains(t, o.err, "line 2:", line)
+		require.NotRegexp(t, `\bGo\b|main\.|json:|jsontext`, o.err, line)
 		require.Equal(t, 1, strings.Count(o.out, "\n"), line)
 	}
 }

@@ -24,7 +24,7 @@ with key and value, or with --output json an object per line.
 		Example: `  tine scan words
   tine scan words --prefix ma --limit 10
   tine scan words --start '["eu"]' --end '["us"]' --output json`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("STATE"),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&listing.Prefix, "prefix", "", "only keys that begin with the elements of this array, or with this text")
@@ -34,6 +34,11 @@ with key and value, or with --output json an object per line.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if limit < 0 {
 			return usageError{fmt.Errorf("--limit is %d, want 0 or more", limit)}
+		}
+		for name, text := range map[string]string{"prefix": listing.Prefix, "start": listing.Start, "end": listing.End} {
+			if _, err := parseKey(text); text != "" && err != nil {
+				return usageError{fmt.Errorf("--%s: %w", name, err)}
+			}
 		}
 		return c.scan(cmd, args[0], listing, limit)
 	}

@@ -30,22 +30,25 @@ the environment, the environment over the file.`,
   tine serve --listen 127.0.0.1:7070 --data-dir ./tine-data
   TINE_LOG_FORMAT=json tine serve --config tine.yaml
   tine serve --print-config > tine.yaml`,
-		Args: cobra.NoArgs,
+		Args: wants(),
 	}
 	names := serveFlags(cmd.Flags(), &config)
 	cmd.Flags().StringVar(&path, "config", "", "read settings from this YAML `FILE`, flag names as keys")
 	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print the effective configuration as YAML and exit")
+	completeFlag(cmd, "log-format", []string{"text", "json"})
+	completeFlag(cmd, "log-level", levelWords())
+	hideInherited(cmd, "url", "output", "timeout")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := fillFromEnv(cmd.Flags(), c.lookupEnv); err != nil {
+		if err := fillFromEnv(cmd.Flags(), c.lookupEnv, c.from); err != nil {
 			return usageError{err}
 		}
 		if path != "" {
-			if err := fillFromFile(cmd.Flags(), path, names); err != nil {
+			if err := fillFromFile(cmd.Flags(), path, names, c.from); err != nil {
 				return usageError{err}
 			}
 		}
 		if err := config.Validate(); err != nil {
-			return usageError{fmt.Errorf("invalid configuration: %w", err)}
+			return usageError{fmt.Errorf("invalid configuration: %w", c.from.attribute(err))}
 		}
 		if printConfig {
 			return printSettings(c.out, cmd.Flags(), names)
@@ -92,7 +95,7 @@ func serveFlags(flags *pflag.FlagSet, config *server.Config) []string {
 	own.DurationVar(&config.ShutdownGrace, "shutdown-grace", config.ShutdownGrace, "from failing /readyz to refusing requests")
 	own.DurationVar(&config.ShutdownTimeout, "shutdown-timeout", config.ShutdownTimeout, "for requests under way to finish")
 	own.StringVar(&config.LogFormat, "log-format", config.LogFormat, "`FORMAT` of the log on stderr, text or json")
-	own.TextVar(&config.LogLevel, "log-level", config.LogLevel, "least `LEVEL` that is logged: debug, info, warn or error")
+	own.Var(level{&config.LogLevel}, "log-level", "least `LEVEL` that is logged: debug, info, warn or error")
 	var names []string
 	own.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	flags.AddFlagSet(own)

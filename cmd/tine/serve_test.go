@@ -36,7 +36,7 @@ func TestServeOnATakenPortIsAnError(t *testing.T) {
 	address := strings.TrimPrefix(first.url, "http://")
 	second := tine(t, nil, "serve", "--listen", address, "--data-dir", t.TempDir())
 	require.Equal(t, exitError, second.code)
-	require.Contains(t, second.err, address)
+	require.Equal(t, "tine: address already in use: "+address+"; stop the other server or choose another --listen\n", second.err)
 }
 
 func TestTerminatedServerFinishesTheRequestUnderWayAndExitsWith0(t *testing.T) {
@@ -54,6 +54,7 @@ func TestTerminatedServerFinishesTheRequestUnderWayAndExitsWith0(t *testing.T) {
 
 	s.signal(t, syscall.SIGTERM)
 	eventually(t, func() bool { return get(t, s, "/readyz").status == http.StatusServiceUnavailable })
+	require.Contains(t, get(t, s, "/readyz").body, `"shutting_down"`)
 	eventually(t, func() bool { return strings.Contains(get(t, s, "/v1/states").body, `"shutting_down"`) })
 	_, err = io.WriteString(conn, body[20:])
 	require.NoError(t, err)
@@ -62,6 +63,8 @@ func TestTerminatedServerFinishesTheRequestUnderWayAndExitsWith0(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Equal(t, exitOK, s.exit(t), s.log())
+	require.NotContains(t, s.log(), "level=ERROR", "a stop in order is none")
+	require.True(t, strings.HasSuffix(s.log(), "msg=stopped\n"), s.log())
 
 	again := serve(t, dir)
 	require.Contains(t, ok(t, again, "get", "s", "k", "--output", "json"), `"value":1`)

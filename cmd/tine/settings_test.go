@@ -60,11 +60,11 @@ func TestConfigurationFileIsStrict(t *testing.T) {
 	for name, c := range map[string]struct{ file, text string }{
 		"unknown key":   {"listen: a:1\nlisten-on: b:2\n", `line 2: unknown key "listen-on"`},
 		"not a setting": {"print-config: true\n", `unknown key "print-config"`},
-		"wrong type":    {"max-keys: many\n", `line 1: invalid argument "many" for "--max-keys"`},
+		"wrong type":    {"max-keys: many\n", `line 1: max-keys is "many", want an integer`},
 		"a list":        {"listen: [a, b]\n", "line 1: listen wants a single value"},
 		"nothing":       {"listen:\n", "listen wants a single value"},
-		"twice":         {"listen: a:1\nlisten: b:2\n", "already defined"},
-		"a list of all": {"- listen\n", "cannot unmarshal"},
+		"twice":         {"listen: a:1\nlisten: b:2\n", "line 2: listen is given twice"},
+		"a list of all": {"- listen\n", "want lines of the form KEY: VALUE"},
 		"two documents": {"listen: a:1\n---\nlisten: b:2\n", "more than one document"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +88,22 @@ func TestBadSettingsAreReportedTogether(t *testing.T) {
 
 	o = effective(t, nil, "", "--listen", "nowhere", "--log-format", "xml")
 	require.Equal(t, exitUsage, o.code)
-	require.Contains(t, o.err, "listen")
-	require.Contains(t, o.err, "log-format")
+	require.Contains(t, o.err, `--listen is "nowhere"`)
+	require.Contains(t, o.err, `--log-format is "xml"`)
+}
+
+func TestABadSettingNamesWhereItCameFrom(t *testing.T) {
+	o := effective(t, map[string]string{"TINE_LOG_FORMAT": "xml"}, "data-dir: x\nlisten: nowhere\n", "--max-keys", "0")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.err, `environment variable TINE_LOG_FORMAT is "xml"`)
+	require.Regexp(t, `configuration file \S+tine.yaml, line 2: listen is "nowhere"`, o.err)
+	require.Contains(t, o.err, `--max-keys is 0, want at least 1`)
+
+	o = runHere(t, map[string]string{"TINE_URL": "nowhere"}, "version")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.err, `environment variable TINE_URL is "nowhere"`)
+	o = effective(t, nil, "log-level: loud\n")
+	require.Contains(t, o.err, `line 1: log-level is "loud", want debug, info, warn or error`)
 }
 
 func TestSizesAreNumbersOrHaveAUnit(t *testing.T) {

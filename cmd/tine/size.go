@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -47,7 +48,7 @@ func (s size) Set(text string) error {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/factor {
-		return fmt.Errorf("%q is not a size: want a number of bytes, or one with KiB, MiB or GiB", text)
+		return errors.New("want a number of bytes, or one with KiB, MiB or GiB")
 	}
 	*s.bytes = n * factor
 	return nil

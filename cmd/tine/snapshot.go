@@ -18,7 +18,7 @@ func (c *cli) snapshotGetCommand() *cobra.Command {
 		Use:     "get STATE",
 		Short:   "Read the value",
 		Example: "  tine snapshot get total\n  tine snapshot get total --txid 3",
-		Args:    cobra.ExactArgs(1),
+		Args:    wants("STATE"),
 	}
 	env := takeEnvelope(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -46,15 +46,15 @@ func (c *cli) snapshotUpdateCommand() *cobra.Command {
 		Use:     "update STATE OP",
 		Short:   "Apply an updater to the value",
 		Example: "  tine snapshot update total count\n  tine snapshot update total sum --arg 5 --txid 3",
-		Args:    cobra.ExactArgs(2),
+		Args:    wants("STATE", "OP"),
 	}
 	cmd.Flags().StringVar(&arg, "arg", "", "argument of the updater, `JSON`")
 	env := takeEnvelope(cmd, "epoch", "offsets", "whole")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		op := api.Op{Name: args[1]}
-		if arg != "" {
+		if cmd.Flags().Changed("arg") {
 			var err error
-			if op.Arg, err = parseValue(arg); err != nil {
+			if op.Arg, err = parseValue("--arg", arg); err != nil {
 				return err
 			}
 		}
@@ -65,9 +65,26 @@ func (c *cli) snapshotUpdateCommand() *cobra.Command {
 		ctx, cancel := c.bounded(cmd)
 		defer cancel()
 		res, err := c.client().UpdateSnapshot(ctx, args[0], e, op)
-		return c.printResult(e.TxID, make([]mapstate.Key, len(res.Values)), res, err)
+		if err != nil {
+			return err
+		}
+		return c.printSnapshotResult(e.TxID, res)
 	}
 	return cmd
+}
+
+// printSnapshotResult prints what an update of a snapshot did, and the value.
+func (c *cli) printSnapshotResult(x mapstate.TxID, res mapstate.Result) error {
+	shown := newResultJSON(x, res)
+	for _, v := range res.Values { // it is one
+		shown.Value = v.AppendJSON(nil)
+	}
+	return c.print(shown, func(t *table) {
+		for _, v := range res.Values {
+			t.row(cell(v))
+		}
+		t.row(resultCell(res))
+	})
 }
 
 func (c *cli) snapshotSetCommand() *cobra.Command {
@@ -75,11 +92,11 @@ func (c *cli) snapshotSetCommand() *cobra.Command {
 		Use:     "set STATE VALUE",
 		Short:   "Store the value",
 		Example: "  tine snapshot set total 0\n  tine snapshot set total '{\"rows\":12}' --txid 4",
-		Args:    cobra.ExactArgs(2),
+		Args:    wants("STATE", "VALUE"),
 	}
 	env := takeEnvelope(cmd, "epoch", "offsets", "whole")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		v, err := parseValue(args[1])
+		v, err := parseValue("VALUE", args[1])
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tine/api"
+	"tine/server"
 )
 
 func (c *cli) stateCommand() *cobra.Command {
@@ -25,7 +26,7 @@ another spec is a conflict.`,
 		Example: `  tine state create words --kind opaque
   tine state create recent --kind nontx --backing memory
   tine state create clicks --kind transactional --durability interval --cache-entries 100000`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("STATE"),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&spec.Kind, "kind", "", "`KIND` of the state: nontx, transactional or opaque")
@@ -33,6 +34,9 @@ another spec is a conflict.`,
 	flags.StringVar(&spec.Durability, "durability", "", "sync (default) or interval")
 	flags.Int64Var(&cache.Entries, "cache-entries", 0, "LRU in front of the backing, in entries; the server's default without it")
 	flags.Var(size{&cache.Bytes}, "cache-bytes", "LRU in front of the backing, in `BYTES`; goes with --cache-entries")
+	completeFlag(cmd, "kind", server.Kinds())
+	completeFlag(cmd, "backing", server.Backings())
+	completeFlag(cmd, "durability", server.Durabilities())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if spec.Kind == "" {
 			return usageError{errors.New("--kind is not given, want nontx, transactional or opaque")}
@@ -59,7 +63,7 @@ func (c *cli) stateListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List all states",
 		Example: "  tine state list\n  tine state list --output json",
-		Args:    cobra.NoArgs,
+		Args:    wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := c.bounded(cmd)
 			defer cancel()
@@ -77,7 +81,7 @@ func (c *cli) stateShowCommand() *cobra.Command {
 		Use:     "show STATE",
 		Short:   "Show a state",
 		Example: "  tine state show words\n  tine state show words --output json",
-		Args:    cobra.ExactArgs(1),
+		Args:    wants("STATE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := c.bounded(cmd)
 			defer cancel()
@@ -95,11 +99,17 @@ func (c *cli) stateDeleteCommand() *cobra.Command {
 		Use:     "delete STATE",
 		Short:   "Delete a state with its entries and progress",
 		Example: "  tine state delete words",
-		Args:    cobra.ExactArgs(1),
+		Args:    wants("STATE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := c.bounded(cmd)
 			defer cancel()
-			return c.client().DeleteState(ctx, args[0])
+			if err := c.client().DeleteState(ctx, args[0]); err != nil {
+				return err
+			}
+			return c.print(struct {
+				Name    string `json:"name"`
+				Deleted bool   `json:"deleted"`
+			}{args[0], true}, func(t *table) { t.row("deleted") })
 		},
 	}
 }
@@ -108,7 +118,7 @@ func (c *cli) printState(info api.StateInfo) error { return c.print(info, stateT
 
 func stateTable(states ...api.StateInfo) func(*table) {
 	return func(t *table) {
-		t.row("NAME", "KIND", "BACKING", "DURABILITY", "CACHE", "COMMITS", "KEYS", "REPLAYED", "STALE")
+		t.row("NAME", "KIND", "BACKING", "DURABILITY", "CACHE", "COMMITS", "WRITTEN", "REPLAYED", "STALE")
 		for _, s := range states {
 			cache := any("-")
 			if s.Cache != nil && s.Cache.Entries > 0 {

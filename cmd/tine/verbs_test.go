@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"tine/mapstate"
 )
 
 func TestStatesAreCreatedListedShownAndDeleted(t *testing.T) {
@@ -14,14 +17,15 @@ func TestStatesAreCreatedListedShownAndDeleted(t *testing.T) {
 	ok(t, s, "state", "create", "words", "--kind", "opaque")
 	ok(t, s, "state", "create", "words", "--kind", "opaque")
 	ok(t, s, "state", "create", "recent", "--kind", "nontx", "--backing", "memory", "--cache-entries", "5", "--cache-bytes", "1MiB")
-	require.Regexp(t, `(?s)NAME.*recent +nontx +memory +sync +5 .*words +opaque +pebble`, ok(t, s, "state", "list"))
+	require.Regexp(t, `(?s)NAME .* COMMITS +WRITTEN .*recent +nontx +memory +sync +5 .*words +opaque +pebble`, ok(t, s, "state", "list"))
 	var list struct {
 		States []struct{ Name, Kind string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(ok(t, s, "state", "list", "--output", "json")), &list))
 	require.Len(t, list.States, 2)
 	require.Contains(t, ok(t, s, "state", "show", "words", "--output", "json"), `"atomicBatch":true`)
-	require.Empty(t, ok(t, s, "state", "delete", "words"))
+	require.Equal(t, "deleted\n", ok(t, s, "state", "delete", "words"))
+	require.JSONEq(t, `{"name":"recent","deleted":true}`, ok(t, s, "state", "delete", "recent", "--output", "json"))
 	require.NotContains(t, ok(t, s, "state", "list"), "words")
 }
 
@@ -67,7 +71,10 @@ func TestBatchesAreBegunCommittedAndAborted(t *testing.T) {
 
 	ok(t, s, "begin", "words", "--txid", "8")
 	ok(t, s, "update", "words", "count", "dog", "--txid", "8")
-	require.Empty(t, ok(t, s, "abort", "words", "--txid", "8"))
+	require.Equal(t, "aborted\n", ok(t, s, "abort", "words", "--txid", "8"))
+	ok(t, s, "begin", "words", "--txid", "8", "--partition", "p1")
+	require.JSONEq(t, `{"txid":8,"partition":"p1","aborted":true}`,
+		ok(t, s, "abort", "words", "--txid", "8", "--partition", "p1", "--output", "json"))
 	require.Equal(t, "[\"man\"]\t1\n", ok(t, s, "scan", "words"))
 }
 
@@ -75,7 +82,9 @@ func TestSnapshotsAreReadUpdatedAndSet(t *testing.T) {
 	s := serve(t, t.TempDir())
 	ok(t, s, "state", "create", "total", "--kind", "opaque")
 	require.JSONEq(t, `{"found":false,"value":null}`, ok(t, s, "snapshot", "get", "total", "--output", "json"))
-	ok(t, s, "snapshot", "update", "total", "sum", "--arg", "5", "--txid", "3")
+	require.Equal(t, "5\napplied 1, replayed 0, restored 0\n", ok(t, s, "snapshot", "update", "total", "sum", "--arg", "5", "--txid", "3"))
+	require.JSONEq(t, `{"txid":3,"value":5,"applied":0,"replayed":1,"restored":0}`,
+		ok(t, s, "snapshot", "update", "total", "sum", "--arg", "5", "--txid", "3", "--output", "json"))
 	require.JSONEq(t, `{"found":true,"value":5,"txid":3}`, ok(t, s, "snapshot", "get", "total", "--output", "json"))
 	ok(t, s, "snapshot", "set", "total", `"done"`, "--txid", "4")
 	require.Regexp(t, `VALUE +PREV +TXID\n"done" +5 +4\n`, ok(t, s, "snapshot", "get", "total"))
@@ -103,7 +112,7 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 		{"unknown verb of a group", "state frobnicate", exitUsage, "frobnicate"},
 		{"a group alone", "state", exitUsage, "tine state"},
 		{"unknown flag", "get words man --frobnicate", exitUsage, "--frobnicate"},
-		{"too few arguments", "get words", exitUsage, "2"},
+		{"too few arguments", "get words", exitUsage, "missing KEY;"},
 		{"a key without a value", "put words man", exitUsage, "VALUE"},
 		{"a value that is not JSON", "put words man text", exitUsage, "text"},
 		{"a key that is no key", "get words {}", exitUsage, "{}"},
@@ -140,6 +149,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 func TestVersionSaysWhichGoBuiltIt(t *testing.T) {
 	require.Regexp(t, `^tine \S+ \(go1\.`, ok(t, nil, "version"))
 	require.Contains(t, ok(t, nil, "version", "--output", "json"), `"go":"go1.`)
+	require.Equal(t, ok(t, nil, "version"), ok(t, nil, "--version"))
 }
 
 func TestCompletionKnowsTheStates(t *testing.T) {
@@ -151,6 +161,61 @@ func TestCompletionKnowsTheStates(t *testing.T) {
 		require.Contains(t, tine(t, s, args...).out, "words\topaque\n")
 	}
 	require.NotContains(t, tine(t, s, "__complete", "state", "create", "").out, "words")
+	require.NotContains(t, tine(t, s, "__complete", "get", "words", "").out, "words", "a key is nobody's to know")
+}
+
+func TestCompletionOffersTheWordsOfFlagsAndArguments(t *testing.T) {
+	for args, want := range map[string][]string{
+		"state create s --kind":       {"nontx", "transactional", "opaque"},
+		"state create s --backing":    {"pebble", "memory"},
+		"state create s --durability": {"sync", "interval"},
+		"get --output":                {"table", "json"},
+		"serve --log-format":          {"text", "json"},
+		"serve --log-level":           {"debug", "info", "warn", "error"},
+		"completion":                  {"bash", "zsh", "fish", "powershell"},
+		"update words":                opWords(),
+		"snapshot update words":       opWords(),
+	} {
+		o := runHere(t, nil, append(append([]string{"__complete"}, strings.Fields(args)...), "")...)
+		require.Equal(t, strings.Join(want, "\n")+"\n:4\n", o.out, args)
+	}
+}
+
+func TestOfferedUpdatersAreAllThatThereAre(t *testing.T) {
+	_, err := mapstate.LookupOp("")
+	require.ErrorContains(t, err, "known are "+strings.Join(opWords(), ", "))
+	for _, name := range opWords() {
+		op, err := mapstate.LookupOp(name)
+		require.NoError(t, err)
+		require.Equal(t, name, op.Name)
+	}
+	for _, name := range opWords() {
+		require.Contains(t, new(cli).updateCommand().Long, name)
+	}
+}
+
+func TestHelpShowsOnlyFlagsThatAreUsed(t *testing.T) {
+	for verb, want := range map[string][]string{
+		"serve": nil, "completion": nil, "help": nil, "version": {"--output"}, "demo": {"--output"},
+		"get": {"--url", "--output", "--timeout"}, "state list": {"--url", "--output", "--timeout"},
+	} {
+		o := runHere(t, nil, append(strings.Fields(verb), "--help")...)
+		require.Zero(t, o.code)
+		_, flags, found := strings.Cut(o.out, "\nFlags:\n") // the examples are above
+		require.True(t, found, verb)
+		for _, flag := range []string{"--url", "--output", "--timeout"} {
+			require.Equal(t, slices.Contains(want, flag), strings.Contains(flags, flag+" "), "%s of %s", flag, verb)
+		}
+	}
+}
+
+func TestTxIDIsSaidToBeRequiredWhereItIs(t *testing.T) {
+	for _, verb := range []string{"begin", "commit", "abort"} {
+		out := runHere(t, nil, verb, "--help").out
+		require.NotContains(t, out, "un-numbered", verb)
+		require.Contains(t, out, "required", verb)
+	}
+	require.Contains(t, runHere(t, nil, "update", "--help").out, "un-numbered without it")
 }
 
 func TestCommonFlagsComeFromTheEnvironment(t *testing.T) {
@@ -165,7 +230,7 @@ func TestCommonFlagsComeFromTheEnvironment(t *testing.T) {
 
 func TestKeysAreJSONOrElseStrings(t *testing.T) {
 	for arg, want := range map[string]string{
-		"man": `["man"]`, "": `[""]`, "two words": `["two words"]`, "[half": `["[half"]`, "café": `["café"]`,
+		"man": `["man"]`, "": `[""]`, "two words": `["two words"]`, "half]": `["half]"]`, " [1]": `[1]`, "café": `["café"]`,
 		"42": `[42]`, "1.0": `[1]`, `"42"`: `["42"]`, "true": `[true]`, "null": `[null]`,
 		`["eu",1,null]`: `["eu",1,null]`,
 	} {
@@ -173,7 +238,7 @@ func TestKeysAreJSONOrElseStrings(t *testing.T) {
 		require.NoError(t, err, arg)
 		require.Equal(t, want, key.String(), arg)
 	}
-	for _, arg := range []string{"[]", "{}", "[[1]]", `[{"a":1}]`, "9223372036854775808", "\xff", `["a",1e400]`} {
+	for _, arg := range []string{"[]", "{}", "[[1]]", `[{"a":1}]`, "9223372036854775808", "\xff", `["a",1e400]`, "[1,", "{", `"a`} {
 		_, err := parseKey(arg)
 		require.ErrorAs(t, err, new(usageError), arg)
 	}

@@ -15,6 +15,8 @@ type version struct {
 	Go       string `json:"go"`
 }
 
+func (v version) String() string { return fmt.Sprintf("tine %s (%s)", v.Version, v.Go) }
+
 // currentVersion returns what the Go tool recorded in the binary.
 func currentVersion() version {
 	v := version{Version: "devel", Go: runtime.Version()}
@@ -34,16 +36,16 @@ func currentVersion() version {
 }
 
 func (c *cli) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  tine version\n  tine version --output json",
-		Args:    cobra.NoArgs,
+		Args:    wants(),
 		RunE: func(*cobra.Command, []string) error {
 			v := currentVersion()
-			return c.print(v, func(t *table) {
-				t.row(fmt.Sprintf("tine %s (%s)", v.Version, v.Go))
-			})
+			return c.print(v, func(t *table) { t.row(v) })
 		},
 	}
+	hideInherited(cmd, "url", "timeout")
+	return cmd
 }

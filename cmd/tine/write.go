@@ -16,14 +16,14 @@ func (c *cli) updateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update STATE OP KEY...",
 		Short: "Apply an updater to keys",
-		Long: `Apply an updater (count, sum, min, max, set, first, append, union, concat, merge,
-avg) to keys, in order. Its argument is --arg for all keys, or --args with one per key.
+		Long: `Apply an updater (append, avg, concat, count, first, max, merge, min, set, sum,
+union) to keys, in order. Its argument is --arg for all keys, or --args with one per key.
 
 ` + keysText,
 		Example: `  tine update words count man dog man --txid 3
   tine update totals sum eu us --args '[10,2.5]' --txid 3 --whole
   tine update users merge alice --arg '{"age":30}'`,
-		Args: cobra.MinimumNArgs(2),
+		Args: wants("STATE", "OP", "KEY..."),
 	}
 	cmd.Flags().StringVar(&arg, "arg", "", "argument of the updater for every key, `JSON`")
 	cmd.Flags().StringVar(&args, "args", "", "arguments of the updater, one per key, a `JSON` array")
@@ -37,16 +37,17 @@ avg) to keys, in order. Its argument is --arg for all keys, or --args with one p
 		if req.Envelope, err = env.value(); err != nil {
 			return err
 		}
-		if arg != "" && args != "" {
+		one, each := cmd.Flags().Changed("arg"), cmd.Flags().Changed("args")
+		if one && each {
 			return usageError{errors.New("--arg is for all keys and --args has one per key, want one of them")}
 		}
-		if arg != "" {
-			if req.Updater.Arg, err = parseValue(arg); err != nil {
+		if one {
+			if req.Updater.Arg, err = parseValue("--arg", arg); err != nil {
 				return err
 			}
 		}
-		if args != "" {
-			if req.Args, err = parseValues(args); err != nil {
+		if each {
+			if req.Args, err = parseValues("--args", args); err != nil {
 				return err
 			}
 		}
@@ -66,7 +67,7 @@ func (c *cli) putCommand() *cobra.Command {
 		Example: `  tine put words man 3 dog 4
   tine put users alice '{"age":30}' --txid 7
   tine put words man -- -5`,
-		Args: pairsAfter(1),
+		Args: wantsPairs,
 	}
 	env := takeEnvelope(cmd, "epoch", "offsets", "whole")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -77,7 +78,7 @@ func (c *cli) putCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			value, err := parseValue(args[i+1])
+			value, err := parseValue("VALUE", args[i+1])
 			if err != nil {
 				return err
 			}
@@ -95,16 +96,6 @@ func (c *cli) putCommand() *cobra.Command {
 	return cmd
 }
 
-// pairsAfter wants n arguments and then pairs.
-func pairsAfter(n int) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < n+2 || (len(args)-n)%2 != 0 {
-			return fmt.Errorf("want STATE and then a VALUE for each KEY, got %d arguments", len(args))
-		}
-		return nil
-	}
-}
-
 func (c *cli) removeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove STATE KEY...",
@@ -112,7 +103,7 @@ func (c *cli) removeCommand() *cobra.Command {
 		Long:  "Remove keys.\n\n" + keysText,
 		Example: `  tine remove words man dog
   tine remove words man --txid 8`,
-		Args: cobra.MinimumNArgs(2),
+		Args: wants("STATE", "KEY..."),
 	}
 	env := takeEnvelope(cmd, "epoch", "offsets", "whole")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -135,11 +126,21 @@ func (c *cli) removeCommand() *cobra.Command {
 // resultJSON is what a write did, as the API shows it.
 type resultJSON struct {
 	TxID             *mapstate.TxID    `json:"txid"`
-	Values           []json.RawMessage `json:"values,omitempty"`
+	Value            json.RawMessage   `json:"value,omitempty"`  // of a snapshot
+	Values           []json.RawMessage `json:"values,omitempty"` // of keys
 	Applied          int               `json:"applied"`
 	Replayed         int               `json:"replayed"`
 	Restored         int               `json:"restored"`
 	AlreadyCommitted bool              `json:"alreadyCommitted,omitempty"`
+}
+
+// newResultJSON returns a result without its values.
+func newResultJSON(x mapstate.TxID, res mapstate.Result) resultJSON {
+	shown := resultJSON{Applied: res.Applied, Replayed: res.Replayed, Restored: res.Restored, AlreadyCommitted: res.AlreadyCommitted}
+	if x != mapstate.NoTxID {
+		shown.TxID = &x
+	}
+	return shown
 }
 
 // printResult prints what a write did, or returns its error. The values of the result,
@@ -148,10 +149,7 @@ func (c *cli) printResult(x mapstate.TxID, keys []mapstate.Key, res mapstate.Res
 	if err != nil {
 		return err
 	}
-	shown := resultJSON{Applied: res.Applied, Replayed: res.Replayed, Restored: res.Restored, AlreadyCommitted: res.AlreadyCommitted}
-	if x != mapstate.NoTxID {
-		shown.TxID = &x
-	}
+	shown := newResultJSON(x, res)
 	for _, v := range res.Values {
 		shown.Values = append(shown.Values, v.AppendJSON(nil))
 	}
@@ -159,10 +157,14 @@ func (c *cli) printResult(x mapstate.TxID, keys []mapstate.Key, res mapstate.Res
 		for i, v := range res.Values {
 			t.row(keys[i], cell(v))
 		}
-		did := fmt.Sprintf("applied %d, replayed %d, restored %d", res.Applied, res.Replayed, res.Restored)
-		if res.AlreadyCommitted {
-			did = "already committed"
-		}
-		t.row(did)
+		t.row(resultCell(res))
 	})
+}
+
+// resultCell shows in a table what a write did.
+func resultCell(res mapstate.Result) string {
+	if res.AlreadyCommitted {
+		return "already committed"
+	}
+	return fmt.Sprintf("applied %d, replayed %d, restored %d", res.Applied, res.Replayed, res.Restored)
 }
