@@ -24,6 +24,24 @@ type ops struct {
 	values   []Value
 }
 
+// bytes is the size of o's keys, values and arguments. The argument of an updater
+// that is not an Updater is not known.
+func (o *ops) bytes() int64 {
+	n := 0
+	for i, k := range o.keys {
+		n += len(k)
+		switch o.code {
+		case opPut:
+			n += len(o.values[i].text)
+		case opUpdate:
+			if u, ok := o.updaters[i].(*Updater); ok {
+				n += len(u.Arg.text)
+			}
+		}
+	}
+	return int64(n)
+}
+
 // attempt is the overlay of one attempt at a batch: for each key it touched, the
 // record that a commit would write. It is not safe for concurrent use. Nothing of
 // it is visible before its commit; dropping it undoes it.
@@ -187,12 +205,9 @@ func decodeStored(c Codec, stored []byte) (Record, error) {
 }
 
 // restore puts a key that this attempt does not touch, but an earlier attempt at
-// the batch did, back to what it was before the batch. It reports whether that
+// the batch wrote, back to what it was before the batch. It reports whether that
 // changes the key's value.
 func (a *attempt) restore(key Key, stored Record) bool {
-	if stored.TxID != a.txid {
-		return false
-	}
 	changed := stored.Curr != stored.Prev
 	a.index[key] = int32(len(a.slots))
 	a.slots = append(a.slots, slot{

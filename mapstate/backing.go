@@ -29,7 +29,8 @@ type Getter interface {
 type Committer interface {
 	// Commit writes all of w at once. When it returns, every reader sees w; w is on
 	// disk once the Durable it returns says so. On an error it is not known whether w was
-	// written (nothing of it, or all), and readers see what the store has.
+	// written (nothing of it, or all), and readers see what the store has; ErrDiskFull
+	// and ErrTooLarge say that nothing was.
 	// The slices of w are the caller's again when Commit returns.
 	Commit(ctx context.Context, w Writes) (Durable, error)
 }

@@ -22,7 +22,8 @@ type batch struct {
 	mu      sync.Mutex // guards the following; held during a request
 	env     Envelope
 	log     []ops
-	size    int // operations in log
+	size    int   // operations in log
+	bytes   int64 // of their keys, values and arguments
 	overlay attempt
 	res     Result // of the log, without values
 	version uint64 // of the Map, when the overlay was first read into
@@ -94,10 +95,10 @@ func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (Dura
 		Sync: !m.opts.Interval,
 	})
 	if err != nil {
-		m.damaged.Store(true)
+		m.wrote(err)
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	m.publish(&next)
+	m.publish(next)
 	return durable, nil
 }
 
@@ -170,11 +171,14 @@ func (m *Map) hasOpen(partition string) bool {
 	return m.open[partition] != nil
 }
 
-// unfinished reports whether env belongs to a batch that was open and has not been
-// committed. An operation of it, alone, would be a part of the batch without the
-// rest; unless it says that it is the whole of it.
-func unfinished(env Envelope, last *partition) bool {
-	return env.TxID != NoTxID && env.TxID == last.open && !env.Whole
+// unfinished reports whether env belongs to a batch that was open, or came before
+// one, and has not been committed. An operation of it, alone, would be a part of the
+// batch without the rest; unless it says that it is the whole, or a new writer sends it.
+func (m *Map) unfinished(env Envelope, last *partition) bool {
+	if env.TxID == NoTxID || last.open == NoTxID || env.Whole || env.Epoch > last.Epoch {
+		return false
+	}
+	return env.TxID == last.open || env.TxID < last.open && m.kind.Replays() != ReplayApplies
 }
 
 // isOpen reports whether b is still the open batch of its partition.
@@ -210,10 +214,6 @@ func (b *batch) enter(env Envelope) error {
 		b.mu.Unlock()
 		return fmt.Errorf("%w with txid %d for partition %q: it was committed or dropped meanwhile", ErrNoOpenBatch, env.TxID, env.Partition)
 	}
-	if env.Epoch != 0 && env.Epoch < b.env.Epoch {
-		b.mu.Unlock()
-		return &FencedError{Partition: env.Partition, Stored: b.env.Epoch, Got: env.Epoch}
-	}
 	b.idle.Stop()
 	return nil
 }
@@ -232,11 +232,8 @@ func (b *batch) stage(ctx context.Context, env Envelope, o ops) (Result, error) 
 		return Result{}, err
 	}
 	defer b.leave()
-	if err := b.m.admit(b.env, b.m.partition(b.env.Partition)); err != nil {
+	if err := b.admit(env, o); err != nil {
 		return Result{}, b.m.counted(err)
-	}
-	if n := b.size + len(o.keys); n > b.m.opts.MaxBatchKeys {
-		return Result{}, &LimitError{What: "operations in one open batch", Got: int64(n), Limit: int64(b.m.opts.MaxBatchKeys)}
 	}
 	if err := b.mend(ctx); err != nil {
 		return Result{}, err
@@ -254,12 +251,32 @@ func (b *batch) stage(ctx context.Context, env Envelope, o ops) (Result, error) 
 		updaters: slices.Clone(o.updaters), values: slices.Clone(o.values),
 	})
 	b.size += len(o.keys)
+	b.bytes += o.bytes()
+	b.env.Epoch = max(b.env.Epoch, env.Epoch)
 	b.res.Applied += res.Applied
 	b.res.Replayed += res.Replayed
 	if env.Offsets != nil {
 		b.env.Offsets = env.Offsets
 	}
 	return res, nil
+}
+
+// admit refuses an operation of a writer that has been overtaken, by another in
+// this batch or by a later one, and what would make the batch too large.
+func (b *batch) admit(env Envelope, o ops) error {
+	if env.Epoch < b.env.Epoch {
+		return &FencedError{Partition: env.Partition, Stored: b.env.Epoch, Got: env.Epoch}
+	}
+	if err := b.m.admit(b.env, b.m.partition(b.env.Partition)); err != nil {
+		return err
+	}
+	if n, limit := b.size+len(o.keys), b.m.opts.MaxBatchKeys; n > limit {
+		return &LimitError{What: "open batch (in operations)", Got: int64(n), Limit: int64(limit)}
+	}
+	if n, limit := b.bytes+o.bytes(), b.m.opts.MaxBatchBytes; n > limit {
+		return &LimitError{What: "open batch (in bytes)", Got: n, Limit: limit}
+	}
+	return nil
 }
 
 // mend computes a broken overlay again.

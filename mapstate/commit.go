@@ -3,7 +3,6 @@ package mapstate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -17,7 +16,7 @@ func (m *Map) commit(ctx context.Context, env Envelope, all []ops, b *batch) (Re
 	}
 	if err := durable.Wait(); err != nil {
 		m.damaged.Store(true)
-		return Result{}, fmt.Errorf("commit: %w", err)
+		return Result{}, err
 	}
 	m.commits.Add(1)
 	m.replayed.Add(int64(res.Replayed))
@@ -38,7 +37,7 @@ func (m *Map) commitInTurn(ctx context.Context, env Envelope, all []ops, b *batc
 	if err := m.admit(env, last); err != nil {
 		return Result{}, nil, err
 	}
-	if b == nil && unfinished(env, last) || b != nil && !m.isOpen(b) {
+	if b == nil && m.unfinished(env, last) || b != nil && !m.isOpen(b) {
 		return Result{}, nil, m.noOpenBatch(env)
 	}
 
@@ -153,20 +152,27 @@ func (w *writer) write(ctx context.Context, res *Result) (Durable, error) {
 	w.out.Sync = !m.opts.Interval
 	durable, err := m.backing.Commit(ctx, w.out)
 	if err != nil {
-		m.damaged.Store(true)
-		return nil, fmt.Errorf("commit: %w", err)
+		m.wrote(err)
+		return nil, err
 	}
 	m.keys.Add(int64(len(w.out.Records)))
 	m.version.Add(1)
-	m.publish(&w.next)
+	m.publish(w.next)
 	return durable, nil
 }
 
 // publish makes a partition's new progress known to readers.
-func (m *Map) publish(p *partition) {
+func (m *Map) publish(p partition) {
 	m.mu.Lock()
-	m.partitions[p.Partition] = p
+	m.partitions[p.Partition] = &p
 	m.mu.Unlock()
+}
+
+// wrote notes a failed write of the backing, unless it is known that nothing was written.
+func (m *Map) wrote(err error) {
+	if !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrTooLarge) {
+		m.damaged.Store(true)
+	}
 }
 
 // restore puts back the keys that earlier attempts at this batch touched and this
@@ -196,8 +202,14 @@ func (w *writer) restore(ctx context.Context, res *Result) error {
 		if err != nil {
 			return &KeyError{Key: k, Err: err}
 		}
-		if w.a.restore(k, r) {
-			res.Restored++
+		switch {
+		case r.TxID == w.env.TxID:
+			if w.a.restore(k, r) {
+				res.Restored++
+			}
+		case records[i] != nil && r.Curr.IsNone(): // removed without a txid: still to be swept
+			w.touched = appendTouch(w.touched, touch{key: k, tombstone: true})
+			w.next.tombstones++
 		}
 	}
 	return nil

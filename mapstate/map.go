@@ -20,6 +20,8 @@ type Options struct {
 	MaxWaiting int
 	// MaxBatchKeys bounds the operations staged in one open batch. 0 is 1,000,000.
 	MaxBatchKeys int
+	// MaxBatchBytes bounds their keys, values and arguments. 0 is 256 MiB.
+	MaxBatchBytes int64
 	// BatchIdle is how long an open batch may be idle before it is dropped. 0 is 60 s.
 	BatchIdle time.Duration
 	// Now is the clock of Progress.CommittedAt; nil is time.Now.
@@ -29,6 +31,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 1024)
 	o.MaxBatchKeys = cmp.Or(o.MaxBatchKeys, 1_000_000)
+	o.MaxBatchBytes = cmp.Or(o.MaxBatchBytes, 256<<20)
 	o.BatchIdle = cmp.Or(o.BatchIdle, 60*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now

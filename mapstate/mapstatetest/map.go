@@ -33,6 +33,8 @@ func TestMap(t *testing.T, kind mapstate.Kind, open func(t testing.TB) Harness) 
 		"TheSnapshotIsApartFromTheMap":         snapshotIsApart,
 		"ALowerTxIDIsStaleUnlessItIsALabel":    lowerTxID,
 		"TxIDsReachTheEndOfInt64":              txidsReachTheEnd,
+		"AZombieIsFencedInAnOpenBatch":         zombieInBatch,
+		"ABatchSurvivesAFullDisk":              fullDisk,
 		"ALowerEpochIsFenced":                  lowerEpochIsFenced,
 		"NoKeysMoveTheWatermark":               noKeysMoveTheWatermark,
 		"ProgressSurvives":                     progressSurvives,

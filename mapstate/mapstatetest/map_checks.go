@@ -200,6 +200,36 @@ func lowerEpochIsFenced(t *testing.T, s *state) {
 	s.mustSum(mapstate.Envelope{TxID: 3, Partition: "other"}, "b", 1)
 }
 
+// zombieInBatch is fenced off inside an open batch as it is outside.
+func zombieInBatch(t *testing.T, s *state) {
+	s.begin(mapstate.Envelope{TxID: 1, Epoch: 5})
+	s.mustSum(mapstate.Envelope{TxID: 1, Epoch: 5}, "a", 1)
+	for _, epoch := range []int64{0, 4} {
+		_, err := s.sum(mapstate.Envelope{TxID: 1, Epoch: epoch}, "a", 100)
+		require.ErrorIs(t, err, mapstate.ErrFenced)
+	}
+	s.mustSum(mapstate.Envelope{TxID: 1, Epoch: 6}, "a", 1)
+	_, err := s.sum(mapstate.Envelope{TxID: 1, Epoch: 5}, "a", 100)
+	require.ErrorIs(t, err, mapstate.ErrFenced)
+	s.commit(at(1))
+	s.value(at(0), "a", "2")
+	require.EqualValues(t, 6, s.Progress()[0].Epoch, "the highest epoch is remembered with the commit")
+}
+
+// fullDisk is a store that says that it has written nothing: the batch stays open
+// and can be committed once there is space.
+func fullDisk(t *testing.T, s *state) {
+	s.begin(at(1))
+	s.mustSum(at(1), "a", 1)
+	s.fault.FailCommit(1, BeforeWrite, mapstate.ErrDiskFull)
+	_, err := s.Commit(t.Context(), at(1))
+	require.ErrorIs(t, err, mapstate.ErrDiskFull)
+	s.value(at(1), "a", "1")
+	s.value(at(0), "a", "absent")
+	s.commit(at(1))
+	s.value(at(0), "a", "1")
+}
+
 func noKeysMoveTheWatermark(t *testing.T, s *state) {
 	res := s.mustSum(mapstate.Envelope{TxID: 7, Offsets: []byte(`{"p0":12}`)})
 	require.Empty(t, res.Values)
@@ -296,8 +326,16 @@ func droppedBatchRefuses(t *testing.T, s *state) {
 	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
 	require.ErrorIs(t, s.Abort(ctx, at(1)), mapstate.ErrNoOpenBatch)
 	s.value(at(1), "a", "absent")
-	s.mustSum(whole(1), "a", 1)
+	s.mustSum(whole(1), "a", 1) // all of it, in one request
 	s.value(at(0), "a", "1")
+	s.begin(at(5))
+	s.mustSum(at(5), "a", 1)
+	s.begin(at(6))
+	require.NoError(t, s.Abort(ctx, at(6)))
+	_, err = s.sum(at(5), "a", 1)
+	if s.guarded() {
+		require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	}
 	_, err = s.Begin(ctx, at(0))
 	require.ErrorIs(t, err, mapstate.ErrInvalidTxID)
 }

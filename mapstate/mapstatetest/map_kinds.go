@@ -28,6 +28,7 @@ func kindChecks(kind mapstate.Kind) map[string]func(*testing.T, *state) {
 			"RestoreSparesOtherPartitions":        restoreSparesOthers,
 			"TombstonesLastUntilALaterBatch":      tombstonesLast,
 			"ARestoredKeyIsRestoredByEveryReplay": restoredAgain,
+			"AnUnnumberedRemovalIsSweptInTheEnd":  unnumberedRemoval,
 		}
 	}
 	return map[string]func(*testing.T, *state){"AReplayIsAppliedAgain": replayApplies}
@@ -228,6 +229,18 @@ func tombstonesLast(t *testing.T, s *state) {
 	s.holds("back", "1 @3")
 	s.mustSum(at(4), "z", 1)
 	s.holds("back", "1 @3")
+}
+
+// unnumberedRemoval is swept with its partition's next batch, also where the last one
+// was replayed whole in between.
+func unnumberedRemoval(t *testing.T, s *state) {
+	s.put(at(1), "a", 10)
+	s.mustSum(whole(2), "b", 1)
+	s.remove(at(0), "a")
+	s.mustSum(whole(2), "b", 2)
+	require.True(t, s.stored("a"))
+	s.mustSum(at(3), "b", 1)
+	require.False(t, s.stored("a"))
 }
 
 func restoredAgain(t *testing.T, s *state) {
