@@ -111,6 +111,7 @@ func (h *history) wrote(w *writer, env mapstate.Envelope, keys []mapstate.Key) {
 	if env.Offsets != nil {
 		w.open.Offsets = env.Offsets
 	}
+	w.open.Epoch = env.Epoch
 }
 
 // committed notes a commit, and which open batches it disturbs.
@@ -235,10 +236,6 @@ func (h *history) begin(t *rapid.T) {
 	if wantErr != nil {
 		return
 	}
-	w.dropped = mapstate.NoTxID
-	if w.open != nil && w.open.TxID != env.TxID {
-		w.dropped = w.open.TxID
-	}
 	w.end(&env)
 }
 
@@ -254,6 +251,9 @@ func (h *history) commit(t *rapid.T) {
 		w.open.Offsets = env.Offsets
 	}
 	if !h.same(t, want, got, wantErr, gotErr) || !open {
+		if open && (errors.Is(wantErr, mapstate.ErrStaleTx) || errors.Is(wantErr, mapstate.ErrFenced)) {
+			w.end(nil) // overtaken
+		}
 		return
 	}
 	env, staged := *w.open, w.staged
@@ -269,12 +269,11 @@ func (h *history) abort(t *rapid.T) {
 	wantErr := h.oracle.Abort(env)
 	require.Equal(t, reason(wantErr), reason(h.target.abort(env)))
 	if wantErr == nil {
-		w.dropped = w.open.TxID
 		w.end(nil)
 	}
 }
 
-// restart drops the open batches, and that they ever were.
+// restart drops the open batches, but not that they were.
 func (h *history) restart(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "really") > 0 {
 		t.Skip("restarts take long")
@@ -283,7 +282,6 @@ func (h *history) restart(t *rapid.T) {
 		if w.open != nil {
 			require.NoError(t, h.oracle.Abort(*w.open))
 		}
-		w.dropped = mapstate.NoTxID
 		w.end(nil)
 	}
 	h.target.restart()

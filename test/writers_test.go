@@ -19,9 +19,8 @@ type writer struct {
 	first    mapstate.TxID
 	stride   mapstate.TxID
 
-	open    *mapstate.Envelope // of the open batch
-	dropped mapstate.TxID      // of the batch that was open last and is not committed
-	staged  map[mapstate.Key]bool
+	open   *mapstate.Envelope // of the open batch
+	staged map[mapstate.Key]bool
 	// disturbed says that another commit has written what is staged. What the batch
 	// sees until it commits is then open; the oracle has it see the other's work.
 	disturbed bool
@@ -36,8 +35,7 @@ func drawWriters(t *rapid.T) []*writer {
 	return all
 }
 
-// drawTxID draws a txid. That of a batch that was dropped is not drawn: the oracle
-// does not say what follows.
+// drawTxID draws a txid: a replay's, the next one, a later or an earlier one, or none.
 func (w *writer) drawTxID(t *rapid.T) mapstate.TxID {
 	last := max(w.progress.TxID, w.first)
 	x := last
@@ -49,9 +47,6 @@ func (w *writer) drawTxID(t *rapid.T) mapstate.TxID {
 	case 4:
 		x = max(w.first, last-w.stride)
 	case 5, 6:
-		x = mapstate.NoTxID
-	}
-	if x == w.dropped {
 		x = mapstate.NoTxID
 	}
 	return x

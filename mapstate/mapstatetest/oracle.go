@@ -1,6 +1,7 @@
 package mapstatetest
 
 import (
+	"errors"
 	"maps"
 
 	"tine/mapstate"
@@ -12,7 +13,7 @@ import (
 // Its methods are those of mapstate.Map.
 //
 // It does not say what becomes of a key that two partitions write under one
-// txid, nor of operations that follow an abort under the same txid.
+// txid.
 type Oracle struct {
 	kind    string // nontx, transactional or opaque
 	keys    map[mapstate.Key]Held
@@ -33,6 +34,7 @@ type writerState struct {
 	txid    mapstate.TxID
 	epoch   int64
 	touched map[mapstate.Key]bool // by all attempts at txid
+	begun   mapstate.TxID         // a batch that was open and is not committed; restarts do not forget it
 }
 
 type openBatch struct {
@@ -162,6 +164,9 @@ func (o *Oracle) commit(env mapstate.Envelope, log []step) (mapstate.Result, err
 	w := o.writers[env.Partition]
 	w.epoch = env.Epoch
 	if x := env.TxID; x != mapstate.NoTxID {
+		if x >= w.begun {
+			w.begun = mapstate.NoTxID
+		}
 		if x != w.txid {
 			w.txid, w.touched = x, map[mapstate.Key]bool{}
 		}
@@ -181,8 +186,14 @@ func (o *Oracle) commit(env mapstate.Envelope, log []step) (mapstate.Result, err
 // request makes an attempt of one request, or stages it in the open batch.
 func (o *Oracle) request(env mapstate.Envelope, steps []step) (mapstate.Result, error) {
 	b, ok := o.open[env.Partition]
-	if !ok || b.env.TxID != env.TxID {
+	if !ok || b.env.TxID != env.TxID || env.TxID == mapstate.NoTxID {
+		if _, _, err := o.attempt(env, nil); err == nil && o.unfinished(env) {
+			return mapstate.Result{}, mapstate.ErrNoOpenBatch
+		}
 		return o.commit(env, steps)
+	}
+	if env.Epoch < b.env.Epoch {
+		return mapstate.Result{}, &mapstate.FencedError{Partition: env.Partition, Stored: b.env.Epoch, Got: env.Epoch}
 	}
 	_, before, err := o.attempt(b.env, b.log)
 	if err != nil {
@@ -193,12 +204,24 @@ func (o *Oracle) request(env mapstate.Envelope, steps []step) (mapstate.Result, 
 	if err != nil {
 		return mapstate.Result{}, err
 	}
+	b.env.Epoch = env.Epoch
 	o.open[env.Partition] = b
 	return mapstate.Result{
 		Values:   append([]mapstate.Value(nil), all.Values[len(before.Values):]...),
 		Applied:  all.Applied - before.Applied,
 		Replayed: all.Replayed - before.Replayed,
 	}, nil
+}
+
+// unfinished reports whether env, alone, would be half of a batch that was open
+// and has not been committed: it neither says that it is the whole, nor comes from
+// a new writer.
+func (o *Oracle) unfinished(env mapstate.Envelope) bool {
+	w := o.writers[env.Partition]
+	if env.TxID == mapstate.NoTxID || w.begun == mapstate.NoTxID || env.Whole || env.Epoch > w.epoch {
+		return false
+	}
+	return env.TxID == w.begun || env.TxID < w.begun && o.kind != "nontx"
 }
 
 // Update applies updaters[i] to keys[i].
@@ -257,7 +280,10 @@ func (o *Oracle) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
 	}
 	env.Whole = true
 	o.open[env.Partition] = openBatch{env: env}
-	last := o.writers[env.Partition].txid
+	w := o.writers[env.Partition]
+	w.begun = env.TxID
+	o.writers[env.Partition] = w
+	last := w.txid
 	return mapstate.Begun{Committed: last, Replay: last == env.TxID}, nil
 }
 
@@ -267,6 +293,9 @@ func (o *Oracle) Commit(env mapstate.Envelope) (mapstate.Result, error) {
 	switch {
 	case ok && b.env.TxID == env.TxID:
 		res, err := o.commit(b.env, b.log)
+		if errors.Is(err, mapstate.ErrStaleTx) || errors.Is(err, mapstate.ErrFenced) {
+			delete(o.open, env.Partition) // overtaken: it can never be committed
+		}
 		if err != nil {
 			return res, err
 		}
