@@ -42,7 +42,8 @@ func (s *Server) adapt(route string, h handler) http.Handler {
 		start := time.Now()
 		id := requestID(r)
 		w.Header().Set(requestIDHeader, id)
-		rec := &recorder{ResponseWriter: w}
+		rec := &recorder{ResponseWriter: w, timeout: s.opts.FlushTimeout}
+		rec.deadline(time.Time{}) // that of the answer before, on the same connection
 		leave, err := s.admit(rec, r)
 		if leave != nil {
 			defer leave()
@@ -151,23 +152,32 @@ func requestID(r *http.Request) string {
 	return strconv.FormatUint(rand.Uint64()|1<<63, 16) // always 16 digits
 }
 
-// recorder notes what was answered.
+// recorder notes what was answered, and bounds the time that the client may take to
+// read it.
 type recorder struct {
 	http.ResponseWriter
-	status int // 0: nothing yet
-	bytes  int64
+	timeout time.Duration
+	status  int // 0: nothing yet
+	bytes   int64
 }
 
 func (rec *recorder) WriteHeader(status int) {
 	if rec.status == 0 {
 		rec.status = status
+		size, _ := strconv.Atoi(rec.Header().Get("Content-Length")) // 0 for a stream, which bounds each part
+		rec.deadline(time.Now().Add(rec.timeout + time.Duration(size)*time.Second>>22))
 	}
 	rec.ResponseWriter.WriteHeader(status)
 }
 
+// deadline bounds writes to the connection, where it is one that can be bounded.
+func (rec *recorder) deadline(t time.Time) {
+	_ = http.NewResponseController(rec.ResponseWriter).SetWriteDeadline(t)
+}
+
 func (rec *recorder) Write(b []byte) (int, error) {
 	if rec.status == 0 {
-		rec.status = http.StatusOK
+		rec.WriteHeader(http.StatusOK)
 	}
 	n, err := rec.ResponseWriter.Write(b)
 	rec.bytes += int64(n)

@@ -17,6 +17,9 @@ import (
 // ndjson is the media type of a stream: one JSON object a line.
 const ndjson = "application/x-ndjson"
 
+// pageBytes ends a page before its limit of entries.
+const pageBytes = 16 << 20
+
 // flushBytes is how much of a stream is written at once.
 const flushBytes = 32 << 10
 
@@ -79,7 +82,7 @@ func appendPage(ctx context.Context, dst []byte, m *mapstate.Map, list listing) 
 	n := 0
 	dst = append(dst, `{"entries":[`...)
 	err := scan(ctx, m, list, func(k mapstate.Key, e mapstate.Entry) error {
-		if n == limit {
+		if n == limit || len(dst) > pageBytes {
 			return errPageFull
 		}
 		if n > 0 {

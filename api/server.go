@@ -27,7 +27,7 @@ var openAPI []byte
 type Options struct {
 	MaxBody      int64         // bytes of a request's body
 	MaxKeys      int           // keys, values, args or updaters of a request
-	FlushTimeout time.Duration // how long a client of a stream may stall
+	FlushTimeout time.Duration // for a client to read an answer, and a second more for each 4 MiB, or a part of a stream
 
 	// Log gets a line for each request; nil is slog.Default.
 	Log *slog.Logger

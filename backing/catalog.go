@@ -87,32 +87,43 @@ func (d *Database) Create(name string, spec []byte) (*Pebble, error) {
 }
 
 // Delete removes a state with everything in it; it is gone from disk when Delete
-// returns. Operations under way are waited for, scans cut short; later ones on the
-// state's Pebble are mapstate.ErrUnknownState, as is a name that is not there.
+// returns. Operations under way are waited for, scans cut short, while other states
+// can be used, made and deleted; later ones on the state's Pebble are
+// mapstate.ErrUnknownState, as is a name that is not there.
 func (d *Database) Delete(name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p, err := d.lookUp(name)
+	p, err := d.State(name)
 	if err != nil {
 		return err
 	}
 	p.gate.close(fmt.Errorf("state %q is deleted: %w", name, mapstate.ErrUnknownState))
-	b := d.engine.NewBatch()
-	err = errors.Join(
-		b.Delete([]byte(catalogStates+name), nil),
-		b.DeleteRange(binary.BigEndian.AppendUint32(nil, p.id), binary.BigEndian.AppendUint32(nil, p.id+1), nil),
-	)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	current, err := d.lookUp(name)
 	if err != nil {
-		err = errors.Join(classify("write", err), b.Close())
-	} else {
-		err = d.applySynced(b)
+		return err
 	}
-	if err != nil {
+	if current != p {
+		return fmt.Errorf("state %q: deleted by another call: %w", name, mapstate.ErrUnknownState)
+	}
+	if err := d.erase(p); err != nil {
 		d.states[name] = newPebble(d, p.name, p.id, p.spec) // it is still there for readers
 		return fmt.Errorf("delete state %q: %w", name, err)
 	}
 	delete(d.states, name)
 	return nil
+}
+
+// erase removes a state from disk, with its name.
+func (d *Database) erase(p *Pebble) error {
+	b := d.engine.NewBatch()
+	err := errors.Join(
+		b.Delete([]byte(catalogStates+p.name), nil),
+		b.DeleteRange(binary.BigEndian.AppendUint32(nil, p.id), binary.BigEndian.AppendUint32(nil, p.id+1), nil),
+	)
+	if err != nil {
+		return errors.Join(classify("write", err), b.Close())
+	}
+	return d.applySynced(b)
 }
 
 // lookUp is State for a caller that holds mu.

@@ -243,7 +243,8 @@ func (p *Pebble) walk(ctx context.Context, op string, start, end []byte, visit f
 		if err := visit(it.Key()[prefixBytes:], value); err != nil {
 			return err
 		}
-		if seen++; seen%checkEvery == 0 {
+		// A visit may take long, so the gate is looked at after each.
+		if seen++; seen%checkEvery == 0 || p.gate.isShut() {
 			if err := p.goOn(ctx, op); err != nil {
 				return err
 			}

@@ -86,6 +86,12 @@ func (p *Pebble) readOrdered(ctx context.Context, r pebble.Reader, keys []mapsta
 				return err
 			}
 		}
+		if n > 0 && keys[order[n-1]] == keys[i] {
+			if err := g.again(int(i), int(order[n-1])); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := g.get(int(i)); err != nil {
 			return err
 		}
@@ -101,6 +107,7 @@ type getter struct {
 	records [][]byte
 	key     []byte // the prefix, and the key last read
 	arena   []byte // the buffer being filled
+	bytes   int    // of the records so far
 }
 
 func (p *Pebble) getter(r pebble.Reader, keys []mapstate.Key, records [][]byte) getter {
@@ -125,6 +132,20 @@ func (g *getter) get(i int) error {
 	g.records[i] = g.arena[start:len(g.arena):len(g.arena)]
 	if err := closer.Close(); err != nil {
 		return g.p.wrap("get", err)
+	}
+	return g.count(i)
+}
+
+// again gives the position i the record of another position that has its key.
+func (g *getter) again(i, other int) error {
+	g.records[i] = g.records[other]
+	return g.count(i)
+}
+
+// count adds the record at position i to what one read may have.
+func (g *getter) count(i int) error {
+	if g.bytes += len(g.records[i]); g.bytes > mapstate.MaxReadBytes {
+		return mapstate.TooMuchToRead()
 	}
 	return nil
 }

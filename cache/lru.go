@@ -59,7 +59,7 @@ func (l *lru) at(slot uint32) *entry { return &l.chunks[slot/chunkSlots][slot%ch
 
 // get copies the records of keys to the same positions of records, all into one
 // buffer, and returns the positions of the keys it does not have.
-func (l *lru) get(keys []mapstate.Key, records [][]byte) (missing []int32) {
+func (l *lru) get(keys []mapstate.Key, records [][]byte) (missing []int32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.found = l.found[:0]
@@ -77,6 +77,9 @@ func (l *lru) get(keys []mapstate.Key, records [][]byte) (missing []int32) {
 	}
 	l.hits += int64(len(keys) - absent)
 	l.misses += int64(absent)
+	if total > mapstate.MaxReadBytes {
+		return nil, mapstate.TooMuchToRead()
+	}
 	if absent > 0 {
 		missing = make([]int32, 0, absent)
 	}
@@ -90,7 +93,7 @@ func (l *lru) get(keys []mapstate.Key, records [][]byte) (missing []int32) {
 		arena = append(arena, l.at(slot).record...)
 		records[i] = arena[start:len(arena):len(arena)]
 	}
-	return missing
+	return missing, nil
 }
 
 // fill stores what a read found; nil records are absent keys.

@@ -66,9 +66,9 @@ func (m *Map) MultiGet(ctx context.Context, keys []mapstate.Key) ([][]byte, erro
 	m.publish.RLock()
 	defer m.publish.RUnlock()
 	records := make([][]byte, len(keys))
-	missing := m.lru.get(keys, records)
-	if len(missing) == 0 {
-		return records, nil
+	missing, err := m.lru.get(keys, records)
+	if err != nil || len(missing) == 0 {
+		return records, err
 	}
 	wanted := make([]mapstate.Key, len(missing))
 	for n, i := range missing {

@@ -22,7 +22,17 @@ type Getter interface {
 	// all. The caller owns the outer slice; the records are shared and must not be
 	// changed.
 	// An error is never an absence: where one key cannot be read, the call fails.
+	// Records of far more than MaxReadBytes in all, duplicates counted, are ErrTooLarge.
 	MultiGet(ctx context.Context, keys []Key) ([][]byte, error)
+}
+
+// MaxReadBytes bounds the records that one MultiGet returns, so that a small
+// request for large records cannot take all memory.
+const MaxReadBytes = 256 << 20
+
+// TooMuchToRead is the error of a read beyond MaxReadBytes.
+func TooMuchToRead() error {
+	return &LimitError{What: "records of one request (in bytes)", Got: -1, Limit: MaxReadBytes}
 }
 
 // Committer writes.

@@ -34,8 +34,12 @@ func (m *Memory) MultiGet(ctx context.Context, keys []Key) ([][]byte, error) {
 	records := make([][]byte, len(keys))
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	total := 0
 	for i, k := range keys {
 		records[i] = m.records[k]
+		if total += len(records[i]); total > MaxReadBytes {
+			return nil, fmt.Errorf("memory: get: %w", TooMuchToRead())
+		}
 	}
 	return records, nil
 }

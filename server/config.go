@@ -52,7 +52,7 @@ func DefaultConfig() Config {
 		MaxRequests:      1024,
 		MaxInFlightBytes: 512 << 20,
 		BatchIdle:        time.Minute,
-		BodyTimeout:      time.Minute,
+		BodyTimeout:      30 * time.Second,
 		WriteTimeout:     30 * time.Second,
 		ShutdownGrace:    500 * time.Millisecond,
 		ShutdownTimeout:  10 * time.Second,

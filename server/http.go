@@ -24,7 +24,10 @@ const (
 // API get the context requests.
 func (s *Server) listen(ctx, requests context.Context, states api.States, db *backing.Database) (*listeners, error) {
 	l := new(listeners)
-	if err := l.add(ctx, "listen", s.cfg.Listen, s.httpServer(requests, s.handler(states, db))); err != nil {
+	serving := s.httpServer(requests, s.handler(states, db))
+	// Also what no handler reads has to arrive; admit gives each body a time of its own.
+	serving.ReadTimeout = s.cfg.BodyTimeout
+	if err := l.add(ctx, "listen", s.cfg.Listen, serving); err != nil {
 		return nil, err
 	}
 	if s.cfg.AdminListen == "" {
@@ -99,7 +102,14 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (leave func(), er
 	if err := s.gate.enter(size); err != nil {
 		return nil, err
 	}
-	if r.Body != http.NoBody {
+	if r.Body == http.NoBody {
+		// There is nothing to wait for. The deadline of the connection, left alone,
+		// would end a request that takes longer.
+		if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+			s.gate.leave(size)
+			return nil, err
+		}
+	} else {
 		r.Body = &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), timeout: s.cfg.BodyTimeout}
 	}
 	return func() { s.gate.leave(size) }, nil

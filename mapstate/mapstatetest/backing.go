@@ -37,6 +37,7 @@ func TestBacking(t *testing.T, open func(t testing.TB) Harness) {
 		{"CommitLeavesItsSlicesToTheCaller", commitLeavesSlices},
 		{"KeysAreAnyBytes", keysAreAnyBytes},
 		{"RecordsMayBeLarge", recordsMayBeLarge},
+		{"AReadIsBoundedInBytes", readIsBounded},
 		{"ReadersNeverSeeHalfACommit", readersNeverSeeHalf},
 		{"WaitsMayFinishInAnyOrder", waitsInAnyOrder},
 		{"MetaIsOrderedAndFilteredByPrefix", metaOrderedByName},
@@ -183,6 +184,19 @@ func keysAreAnyBytes(t *testing.T, h Harness) {
 		return nil
 	}))
 	require.Equal(t, keys[1:], scanned)
+}
+
+// readIsBounded asks for one large record so often that the answer would be a gigabyte.
+func readIsBounded(t *testing.T, h Harness) {
+	large := bytes.Repeat([]byte{1}, 1<<20)
+	Commit(t, h.Backing, mapstate.Writes{Records: []mapstate.Write{{Key: "k", Record: large}}})
+	for range 2 { // from the store and from a cache that has read it
+		_, err := h.Backing.MultiGet(context.Background(), slices.Repeat([]mapstate.Key{"k"}, 1100))
+		require.ErrorIs(t, err, mapstate.ErrTooLarge)
+		records, err := h.Backing.MultiGet(context.Background(), []mapstate.Key{"k", "k"})
+		require.NoError(t, err)
+		require.Equal(t, [][]byte{large, large}, records)
+	}
 }
 
 func recordsMayBeLarge(t *testing.T, h Harness) {
