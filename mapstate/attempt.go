@@ -94,6 +94,7 @@ func (a *attempt) run(ctx context.Context, from Getter, o ops, res *Result) erro
 	if o.code == opUpdate {
 		res.Values = slices.Grow(res.Values, len(o.keys))
 	}
+	answer := 0 // bytes of values that have text
 	for i, n := range slotOf {
 		s := &a.slots[n]
 		if err := a.step(s, o, i); err != nil {
@@ -106,6 +107,9 @@ func (a *attempt) run(ctx context.Context, from Getter, o ops, res *Result) erro
 		}
 		if o.code == opUpdate {
 			res.Values = append(res.Values, s.next.Curr)
+			if answer += len(s.next.Curr.text); answer > MaxReadBytes {
+				return &KeyError{Index: i, Key: s.key, Err: TooMuchToRead()}
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,10 +18,11 @@ import (
 // again under the turn, to what the others left, so that no update is lost.
 type batch struct {
 	m     *Map
-	first bool // see attempt
+	epoch atomic.Int64 // that of env, for who does not hold mu
 
 	mu      sync.Mutex // guards the following; held during a request
 	env     Envelope
+	first   bool // see attempt
 	log     []ops
 	size    int   // operations in log
 	bytes   int64 // of their keys, values and arguments
@@ -42,6 +44,7 @@ func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
 	}
 	env.Whole = true
 	b := &batch{m: m, env: env}
+	b.epoch.Store(env.Epoch)
 	begun, replaced, durable, err := m.beginInTurn(ctx, b)
 	if err != nil {
 		return Begun{}, m.counted(err)
@@ -50,7 +53,7 @@ func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
 		replaced.end()
 	}
 	if err := durable.Wait(); err != nil {
-		m.damaged.Store(true)
+		m.notSynced(err)
 		m.drop(b)
 		return Begun{}, fmt.Errorf("begin: %w", err)
 	}
@@ -69,6 +72,9 @@ func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced 
 	last := m.partition(b.env.Partition)
 	if err := m.admit(b.env, last); err != nil {
 		return Begun{}, nil, nil, err
+	}
+	if open := m.openBatch(b.env.Partition); open != nil && b.env.Epoch < open.epoch.Load() {
+		return Begun{}, nil, nil, &FencedError{Partition: b.env.Partition, Stored: open.epoch.Load(), Got: b.env.Epoch}
 	}
 	if durable, err = m.markOpen(ctx, b.env, last); err != nil {
 		return Begun{}, nil, nil, err
@@ -119,7 +125,10 @@ func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if env.TxID != NoTxID && last.TxID == env.TxID && last.whole && !m.hasOpen(env.Partition) {
+	if err := m.unsynced.Load(); err != nil {
+		return Result{}, *err // what was committed last may not be on disk
+	}
+	if env.TxID != NoTxID && last.TxID == env.TxID && last.whole && last.open != env.TxID && m.openBatch(env.Partition) == nil {
 		return Result{AlreadyCommitted: true}, nil
 	}
 	return Result{}, m.noOpenBatch(env)
@@ -134,7 +143,9 @@ func (m *Map) Abort(_ context.Context, env Envelope) error {
 	if b == nil {
 		return m.noOpenBatch(env)
 	}
-	m.drop(b)
+	if !m.drop(b) {
+		return m.noOpenBatch(env) // it was committed meanwhile
+	}
 	return nil
 }
 
@@ -164,11 +175,11 @@ func (m *Map) batchOf(env Envelope) (*batch, error) {
 	return nil, nil
 }
 
-// hasOpen reports whether a batch of the partition is open.
-func (m *Map) hasOpen(partition string) bool {
+// openBatch returns the open batch of a partition, nil if there is none.
+func (m *Map) openBatch(partition string) *batch {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.open[partition] != nil
+	return m.open[partition]
 }
 
 // unfinished reports whether env belongs to a batch that was open, or came before
@@ -181,30 +192,29 @@ func (m *Map) unfinished(env Envelope, last *partition) bool {
 	return env.TxID == last.open || env.TxID < last.open && m.kind.Replays() != ReplayApplies
 }
 
-// isOpen reports whether b is still the open batch of its partition.
-func (m *Map) isOpen(b *batch) bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.open[b.env.Partition] == b
-}
-
-// drop ends b without a commit.
-func (m *Map) drop(b *batch) {
+// drop ends b without a commit, and reports whether it did: it is too late for a
+// batch whose commit is under way.
+func (m *Map) drop(b *batch) bool {
 	m.mu.Lock()
 	if m.open[b.env.Partition] == b {
 		delete(m.open, b.env.Partition)
 	}
 	m.mu.Unlock()
-	b.end()
+	return b.end()
 }
 
-// end drops what is staged. It waits for a request under way.
-func (b *batch) end() {
+// end drops what is staged, and reports whether it was there still. It waits for a
+// request under way.
+func (b *batch) end() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.ended {
+		return false
+	}
 	b.ended = true
 	b.log, b.overlay = nil, attempt{}
 	b.idle.Stop()
+	return true
 }
 
 // enter locks b for a request of env. Whoever enters leaves.
@@ -246,13 +256,16 @@ func (b *batch) stage(ctx context.Context, env Envelope, o ops) (Result, error) 
 		b.broken = true
 		return Result{}, b.m.counted(err)
 	}
-	b.log = append(b.log, ops{
-		code: o.code, keys: slices.Clone(o.keys),
-		updaters: slices.Clone(o.updaters), values: slices.Clone(o.values),
-	})
+	if len(o.keys) > 0 {
+		b.log = append(b.log, ops{
+			code: o.code, keys: slices.Clone(o.keys),
+			updaters: slices.Clone(o.updaters), values: slices.Clone(o.values),
+		})
+	}
 	b.size += len(o.keys)
 	b.bytes += o.bytes()
 	b.env.Epoch = max(b.env.Epoch, env.Epoch)
+	b.epoch.Store(b.env.Epoch)
 	b.res.Applied += res.Applied
 	b.res.Replayed += res.Replayed
 	if env.Offsets != nil {
@@ -284,6 +297,7 @@ func (b *batch) mend(ctx context.Context) error {
 	if !b.broken {
 		return nil
 	}
+	b.first = b.env.TxID > b.m.partition(b.env.Partition).TxID
 	b.overlay.reset(b.m.kind, b.env.TxID, b.first)
 	b.res, b.version = Result{}, b.m.version.Load()
 	for _, o := range b.log {
@@ -355,9 +369,9 @@ func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 }
 
 // staged returns the overlay and what it did, if it still is what the batch
-// amounts to. The turn and b are held.
-func (b *batch) staged() (*attempt, Result, bool) {
-	if b == nil || b.broken || b.size == 0 || b.version != b.m.version.Load() {
+// amounts to for an attempt that is the first one or is not. The turn and b are held.
+func (b *batch) staged(first bool) (*attempt, Result, bool) {
+	if b == nil || b.broken || b.size == 0 || b.first != first || b.version != b.m.version.Load() {
 		return nil, Result{}, false
 	}
 	return &b.overlay, b.res, true

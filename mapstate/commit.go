@@ -10,14 +10,15 @@ import (
 // order, unless the open batch b, if there is one, has their outcome, and writes
 // what they left together with the partition's progress, in one atomic step.
 func (m *Map) commit(ctx context.Context, env Envelope, all []ops, b *batch) (Result, error) {
-	res, durable, err := m.commitInTurn(ctx, env, all, b)
+	res, next, durable, err := m.commitInTurn(ctx, env, all, b)
 	if err != nil {
 		return Result{}, m.counted(err)
 	}
 	if err := durable.Wait(); err != nil {
-		m.damaged.Store(true)
+		m.notSynced(err)
 		return Result{}, err
 	}
+	m.acknowledge(next)
 	m.commits.Add(1)
 	m.replayed.Add(int64(res.Replayed))
 	m.restored.Add(int64(res.Restored))
@@ -25,37 +26,47 @@ func (m *Map) commit(ctx context.Context, env Envelope, all []ops, b *batch) (Re
 }
 
 // commitInTurn does all of a commit but the wait for the disk.
-func (m *Map) commitInTurn(ctx context.Context, env Envelope, all []ops, b *batch) (Result, Durable, error) {
+func (m *Map) commitInTurn(ctx context.Context, env Envelope, all []ops, b *batch) (Result, *partition, Durable, error) {
 	if err := m.turn.take(ctx); err != nil {
-		return Result{}, nil, err
+		return Result{}, nil, nil, err
 	}
 	defer m.turn.pass()
 	if err := m.repair(ctx); err != nil {
-		return Result{}, nil, err
+		return Result{}, nil, nil, err
 	}
 	last := m.partition(env.Partition)
 	if err := m.admit(env, last); err != nil {
-		return Result{}, nil, err
+		return Result{}, nil, nil, err
 	}
-	if b == nil && m.unfinished(env, last) || b != nil && !m.isOpen(b) {
-		return Result{}, nil, m.noOpenBatch(env)
+	if b == nil && m.unfinished(env, last) || b != nil && m.openBatch(env.Partition) != b {
+		return Result{}, nil, nil, m.noOpenBatch(env)
 	}
 
-	a, res, ok := b.staged()
+	first := env.TxID > last.TxID
+	a, res, ok := b.staged(first)
 	if !ok {
 		a = m.attempts.Get().(*attempt)
-		defer m.attempts.Put(a)
-		a.reset(m.kind, env.TxID, env.TxID > last.TxID)
+		defer m.keep(a)
+		a.reset(m.kind, env.TxID, first)
 		for _, o := range all {
 			if err := a.run(ctx, m.backing, o, &res); err != nil {
-				return Result{}, nil, err
+				return Result{}, nil, nil, err
 			}
 		}
 	}
-	w := writer{m: m, a: a, env: env, last: last, touched: a.touched[:0]}
+	w := commitWriter{m: m, a: a, env: env, last: last, touched: a.touched[:0]}
 	durable, err := w.write(ctx, &res)
 	a.touched = w.touched
-	return res, durable, err
+	next := w.next // not the writer: it holds on to the one before it
+	return res, &next, durable, err
+}
+
+// keep keeps the memory of an attempt for the next one, unless it is very much.
+func (m *Map) keep(a *attempt) {
+	const maxSlots = 1 << 16
+	if cap(a.slots) <= maxSlots {
+		m.attempts.Put(a)
+	}
 }
 
 // admit refuses a batch that is behind the partition's watermark or fenced off.
@@ -105,9 +116,9 @@ func (m *Map) repair(ctx context.Context) error {
 	return nil
 }
 
-// writer turns an attempt into one Commit of the backing. It lives for one call,
+// commitWriter turns an attempt into one Commit of the backing. It lives for one call,
 // under the turn.
-type writer struct {
+type commitWriter struct {
 	m    *Map
 	a    *attempt
 	env  Envelope
@@ -120,7 +131,7 @@ type writer struct {
 }
 
 // write writes the attempt.
-func (w *writer) write(ctx context.Context, res *Result) (Durable, error) {
+func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) {
 	m := w.m
 	w.next = *w.last
 	guarded := m.kind.Replays() != ReplayApplies
@@ -147,6 +158,7 @@ func (w *writer) write(ctx context.Context, res *Result) (Durable, error) {
 	}
 	w.progress()
 	if len(w.out.Records) == 0 && len(w.out.Meta) == 0 {
+		w.next.seq = 0 // it says nothing of what came before
 		return NoWait, nil
 	}
 	w.out.Sync = !m.opts.Interval
@@ -156,16 +168,32 @@ func (w *writer) write(ctx context.Context, res *Result) (Durable, error) {
 		return nil, err
 	}
 	m.keys.Add(int64(len(w.out.Records)))
-	m.version.Add(1)
+	w.next.seq = m.version.Add(1)
 	m.publish(w.next)
 	return durable, nil
 }
 
-// publish makes a partition's new progress known to readers.
+// publish makes a partition's new progress known to the next attempts.
 func (m *Map) publish(p partition) {
 	m.mu.Lock()
 	m.partitions[p.Partition] = &p
 	m.mu.Unlock()
+}
+
+// acknowledge makes progress that is on disk known to readers, who may resume from
+// it. Commits may come to disk in any order.
+func (m *Map) acknowledge(p *partition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.acknowledged[p.Partition]; p.seq > 0 && (known == nil || known.seq < p.seq) {
+		m.acknowledged[p.Partition] = p
+	}
+}
+
+// notSynced notes that a write is visible, but not on disk.
+func (m *Map) notSynced(err error) {
+	m.damaged.Store(true)
+	m.unsynced.CompareAndSwap(nil, &err)
 }
 
 // wrote notes a failed write of the backing, unless it is known that nothing was written.
@@ -177,7 +205,7 @@ func (m *Map) wrote(err error) {
 
 // restore puts back the keys that earlier attempts at this batch touched and this
 // one does not, unless another partition has written them under the same txid.
-func (w *writer) restore(ctx context.Context, res *Result) error {
+func (w *commitWriter) restore(ctx context.Context, res *Result) error {
 	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
 	if err != nil {
 		return err
@@ -216,10 +244,10 @@ func (w *writer) restore(ctx context.Context, res *Result) error {
 }
 
 // withoutOthers drops the keys that another partition touched under this txid.
-func (w *writer) withoutOthers(ctx context.Context, keys []Key) ([]Key, error) {
+func (w *commitWriter) withoutOthers(ctx context.Context, keys []Key) ([]Key, error) {
 	theirs := make(map[Key]bool)
-	for _, p := range w.m.Progress() {
-		if p.Partition == w.env.Partition || p.TxID != w.env.TxID {
+	for _, p := range w.m.others(w.env.Partition) {
+		if p.TxID != w.env.TxID {
 			continue
 		}
 		touches, err := loadTouches(ctx, w.m.backing, p.Partition)
@@ -241,11 +269,12 @@ func (w *writer) withoutOthers(ctx context.Context, keys []Key) ([]Key, error) {
 
 // touch lists the keys of this attempt: of a whole batch all of them, of a part
 // those that earlier parts have not listed.
-func (w *writer) touch(whole bool) {
+func (w *commitWriter) touch(whole bool) {
+	lists := w.m.kind.Replays() == ReplayRestarts && w.env.TxID != NoTxID // others need their tombstones only
 	for i := range w.a.slots {
 		s := &w.a.slots[i]
 		dead := s.tombstone() && (s.written || whole)
-		if dead || whole || s.written && !s.replay && w.env.TxID != NoTxID {
+		if dead || whole || lists && s.written && !s.replay {
 			w.touched = appendTouch(w.touched, touch{key: s.key, tombstone: dead})
 		}
 		if dead {
@@ -256,7 +285,7 @@ func (w *writer) touch(whole bool) {
 
 // sweep deletes the tombstones of the partition's last batch, now that a later
 // one commits and it can no longer be replayed.
-func (w *writer) sweep(ctx context.Context) error {
+func (w *commitWriter) sweep(ctx context.Context) error {
 	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
 	if err != nil {
 		return err
@@ -292,18 +321,16 @@ func (w *writer) sweep(ctx context.Context) error {
 }
 
 // replayableByOthers returns the last batches of the other partitions.
-func (w *writer) replayableByOthers() map[TxID]bool {
+func (w *commitWriter) replayableByOthers() map[TxID]bool {
 	last := make(map[TxID]bool)
-	for _, p := range w.m.Progress() {
-		if p.Partition != w.env.Partition {
-			last[p.TxID] = true
-		}
+	for _, p := range w.m.others(w.env.Partition) {
+		last[p.TxID] = true
 	}
 	return last
 }
 
 // progress adds the partition's progress record and chunk, if anything of them changed.
-func (w *writer) progress() {
+func (w *commitWriter) progress() {
 	env, last, next := w.env, w.last, &w.next
 	if env.TxID == NoTxID && env.Offsets == nil && env.Epoch == last.Epoch && len(w.touched) == 0 {
 		return

@@ -8,7 +8,7 @@
 //	Key, Value      what travels: tuples of scalars, JSON-shaped values, neither boxed
 //	ValueUpdater    (stored value or nothing) -> new value
 //	Map             one state: its owner, its open batches, its progress
-//	Attempt         the overlay of one attempt at a batch: what it found, what it will write
+//	attempt         the overlay of one attempt at a batch: what it found, what it will write
 //	Kind            record codec and per-key rules (packages opaque, transactional, nontx)
 //	BackingMap      where records live: bytes in, bytes out, one atomic Commit
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,14 +96,16 @@ type Map struct {
 	opts    Options
 
 	turn     *turn
-	attempts sync.Pool     // of *attempt
-	version  atomic.Uint64 // counts commits; see batch
-	damaged  atomic.Bool   // a write failed: progress must be read again
+	attempts sync.Pool             // of *attempt
+	version  atomic.Uint64         // counts commits; see batch
+	damaged  atomic.Bool           // a write failed: progress must be read again
+	unsynced atomic.Pointer[error] // why a visible write is not on disk, if one is not
 
-	mu         sync.RWMutex // guards the following
-	partitions map[string]*partition
-	open       map[string]*batch // by partition
-	closed     error
+	mu           sync.RWMutex          // guards the following
+	partitions   map[string]*partition // as the next attempt finds them
+	acknowledged map[string]*partition // as they are on disk
+	open         map[string]*batch     // by partition
+	closed       error
 
 	commits, keys, replayed, restored, stale atomic.Int64
 }
@@ -119,6 +122,7 @@ func Open(ctx context.Context, kind Kind, backing BackingMap, opts Options) (*Ma
 	if m.partitions, err = loadProgress(ctx, backing); err != nil {
 		return nil, err
 	}
+	m.acknowledged = maps.Clone(m.partitions)
 	return m, nil
 }
 
@@ -200,12 +204,12 @@ func (m *Map) do(ctx context.Context, env Envelope, o ops) (Result, error) {
 	return m.commit(ctx, env, []ops{o}, nil)
 }
 
-// Progress returns the progress of every partition, ordered by name. It never
-// waits for a batch.
+// Progress returns the progress of every partition, ordered by name, as far as it is
+// as durable as the state is: a writer may resume from it. It never waits for a batch.
 func (m *Map) Progress() []Progress {
 	m.mu.RLock()
 	all := make([]Progress, 0, len(m.partitions))
-	for _, p := range m.partitions {
+	for _, p := range m.acknowledged {
 		if p.TxID != NoTxID || p.Epoch != 0 || p.Offsets != nil {
 			all = append(all, p.Progress)
 		}
@@ -224,6 +228,19 @@ func (m *Map) partition(name string) *partition {
 		return p
 	}
 	return &partition{Progress: Progress{Partition: name}}
+}
+
+// others returns what is known of all partitions but one.
+func (m *Map) others(name string) []*partition {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	all := make([]*partition, 0, len(m.partitions))
+	for _, p := range m.partitions {
+		if p.Partition != name {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // Scan calls yield for each entry in r, in key order, as one consistent view,
@@ -286,7 +303,6 @@ func (m *Map) Close(err error) {
 		b.end()
 	}
 	// Those that still wait find the Map closed when their turn comes.
-	if m.turn.take(context.Background()) == nil {
-		m.turn.pass()
-	}
+	<-m.turn.holder
+	m.turn.pass()
 }

@@ -30,6 +30,8 @@ type partition struct {
 	tombstones int  // keys in them that were left as tombstones
 	whole      bool // the last attempt was the commit of an open batch, or declared whole
 	open       TxID // a batch that was begun after it and has not been committed
+
+	seq uint64 // of the commit, in this process; not stored
 }
 
 const progressVersion = 1

@@ -6,7 +6,7 @@ import "context"
 // goroutine uses it at a time.
 type State interface {
 	// BeginCommit opens an attempt at batch x. An attempt that was open is dropped
-	// whole. NoTxID opens an un-numbered one.
+	// whole. After NoTxID each operation is an un-numbered batch of its own.
 	BeginCommit(ctx context.Context, x TxID) error
 	// Commit makes all operations since BeginCommit visible and durable at once.
 	Commit(ctx context.Context, x TxID) error

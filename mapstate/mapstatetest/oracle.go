@@ -278,6 +278,9 @@ func (o *Oracle) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
 	if _, _, err := o.attempt(env, nil); err != nil {
 		return mapstate.Begun{}, err
 	}
+	if b, ok := o.open[env.Partition]; ok && env.Epoch < b.env.Epoch {
+		return mapstate.Begun{}, &mapstate.FencedError{Partition: env.Partition, Stored: b.env.Epoch, Got: env.Epoch}
+	}
 	env.Whole = true
 	o.open[env.Partition] = openBatch{env: env}
 	w := o.writers[env.Partition]
@@ -302,7 +305,7 @@ func (o *Oracle) Commit(env mapstate.Envelope) (mapstate.Result, error) {
 		delete(o.open, env.Partition)
 		res.Values = nil
 		return res, nil
-	case !ok && env.TxID != mapstate.NoTxID && env.TxID == o.writers[env.Partition].txid:
+	case !ok && env.TxID != mapstate.NoTxID && env.TxID == o.writers[env.Partition].txid && env.TxID != o.writers[env.Partition].begun:
 		return mapstate.Result{AlreadyCommitted: true}, nil
 	}
 	return mapstate.Result{}, mapstate.ErrNoOpenBatch
