@@ -95,8 +95,9 @@ func (d *decoder) keys() []mapstate.Key {
 	return keys
 }
 
-// parseKey returns the key that a JSON text stands for.
-func parseKey(text []byte) (mapstate.Key, error) {
+// ParseKey returns the key that a JSON text stands for, an array of scalars or one
+// scalar, by the rules of a request.
+func ParseKey(text []byte) (mapstate.Key, error) {
 	var d decoder
 	d.reset(bytes.NewBuffer(text), math.MaxInt)
 	if err := d.key(); err != nil {

@@ -95,7 +95,7 @@ func (p *Problem) Unwrap() error {
 	if len(p.Key) == 0 || p.Index == nil {
 		return err
 	}
-	key, keyErr := parseKey(p.Key)
+	key, keyErr := ParseKey(p.Key)
 	if keyErr != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (l *listing) until(key mapstate.Key) {
 // not JSON and cannot be taken for its beginning, as a string.
 func parseQueryKey(text string) (mapstate.Key, error) {
 	if !isBareText(text) {
-		return parseKey([]byte(text))
+		return ParseKey([]byte(text))
 	}
 	if !utf8.ValidString(text) {
 		return "", fmt.Errorf("%w: %q is not UTF-8", mapstate.ErrInvalidKey, excerpt(text))

@@ -15,38 +15,22 @@ Write '"42"' for the string. Arguments that begin with a minus go after --.`
 
 // parseKey returns the key that an argument stands for: JSON, else a string.
 func parseKey(arg string) (mapstate.Key, error) {
-	elements := []json.RawMessage{json.RawMessage(arg)}
-	switch {
-	case !json.Valid([]byte(arg)) && beginsAsJSON(arg):
-		return "", usageError{fmt.Errorf("key %s begins like JSON but is not JSON; the string is '%s'", arg, quoted(arg))}
-	case !json.Valid([]byte(arg)):
-		return newKey(arg, mapstate.String(arg))
-	case strings.TrimLeft(arg, " \t\r\n")[0] == '[':
-		if err := json.Unmarshal([]byte(arg), &elements); err != nil {
-			return "", usageError{fmt.Errorf("key %s: %w", arg, err)}
+	if !json.Valid([]byte(arg)) {
+		if beginsAsJSON(arg) {
+			return "", usageError{fmt.Errorf("key %s begins like JSON but is not JSON; the string is '%s'", arg, quoted(arg))}
 		}
+		arg = quoted(arg)
 	}
-	values := make([]mapstate.Value, len(elements))
-	for i, e := range elements {
-		var err error
-		if values[i], err = api.ParseValue(e); err != nil {
-			return "", usageError{fmt.Errorf("key %s: %w", arg, err)}
-		}
-	}
-	return newKey(arg, values...)
-}
-
-// beginsAsJSON reports whether arg can be taken for the beginning of JSON, so that as
-// a string it must be quoted.
-func beginsAsJSON(arg string) bool { return arg != "" && strings.ContainsRune(`[{"`, rune(arg[0])) }
-
-func newKey(arg string, elements ...mapstate.Value) (mapstate.Key, error) {
-	key, err := mapstate.NewKey(elements...)
+	key, err := api.ParseKey([]byte(arg))
 	if err != nil {
 		return "", usageError{fmt.Errorf("key %s: %w", arg, err)}
 	}
 	return key, nil
 }
+
+// beginsAsJSON reports whether arg can be taken for the beginning of JSON, so that as
+// a string it must be quoted.
+func beginsAsJSON(arg string) bool { return arg != "" && strings.ContainsRune(`[{"`, rune(arg[0])) }
 
 func parseKeys(args []string) ([]mapstate.Key, error) {
 	keys := make([]mapstate.Key, len(args))

@@ -123,7 +123,8 @@ func compare(b *testing.B, all ...*contender) {
 }
 
 // rawPebble is what a user would write by hand: a map of the records in memory,
-// and one Pebble batch per batch of keys with the engine options that Tine uses.
+// and one Pebble batch per batch of keys, with the memtable, block cache and filters
+// that Tine uses.
 type rawPebble struct {
 	db    *pebble.DB
 	table []map[string]rawRecord // one per worker
