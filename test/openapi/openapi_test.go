@@ -1,7 +1,11 @@
-package api_test
+//go:build !race
+
+package openapi
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -11,23 +15,54 @@ import (
 	validator "github.com/pb33f/libopenapi-validator"
 	"github.com/stretchr/testify/require"
 
-	"tine/api"
+	"tine/server"
 )
 
-// What the server takes and answers is what its own OpenAPI document says.
-func TestRequestsAndAnswersConformToTheOpenAPIDocument(t *testing.T) {
-	f := start(t, api.Options{})
-	document, err := libopenapi.NewDocument([]byte(f.do(http.MethodGet, "/openapi.json", "").body))
+// startServer runs a server and returns its address.
+func startServer(t *testing.T) string {
+	cfg := server.DefaultConfig()
+	cfg.Listen, cfg.DataDir, cfg.ShutdownGrace = "127.0.0.1:0", t.TempDir(), 0
+	ctx, stop := context.WithCancel(context.Background())
+	told, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- server.New(cfg, server.Options{Out: out}).Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-done)
+	})
+	line, err := bufio.NewReader(told).ReadString('\n')
+	require.NoError(t, err)
+	_, address, found := strings.Cut(strings.TrimSpace(line), "listening on ")
+	require.True(t, found, line)
+	return address
+}
+
+func readAll(t *testing.T, body io.ReadCloser) []byte {
+	text, err := io.ReadAll(body)
+	require.NoError(t, err)
+	require.NoError(t, body.Close())
+	return text
+}
+
+func TestServerIsAsItsDocumentSays(t *testing.T) {
+	url := startServer(t)
+	client := &http.Client{}
+	t.Cleanup(client.CloseIdleConnections)
+	resp, err := client.Get(url + "/openapi.json")
+	require.NoError(t, err)
+	document, err := libopenapi.NewDocument(readAll(t, resp.Body))
 	require.NoError(t, err)
 	v, errs := validator.NewValidator(document)
 	require.Empty(t, errs)
+	ok, problems := v.ValidateDocument()
+	require.True(t, ok, problems)
 
 	for _, c := range []struct {
 		call, body string
 		status     int
 	}{
 		{"PUT /v1/states/s", `{"kind":"opaque","backing":"memory","cache":{"entries":1}}`, 201},
-		{"PUT /v1/states/s", `{"kind":"opaque"}`, 200},
+		{"PUT /v1/states/s", `{"kind":"opaque","backing":"memory","cache":{"entries":1}}`, 200},
 		{"PUT /v1/states/s", `{"kind":"nontx"}`, 409},
 		{"POST /v1/states/s/multiUpdate", `{"txid":1,"offsets":[1],"keys":["a",["b",1.5,null]],"updater":"sum","args":[1,2]}`, 200},
 		{"POST /v1/states/s/multiUpdate", `{"txid":2,"whole":true,"epoch":1,"keys":["a"],"updaters":[{"op":"sum","arg":1}],"return":"none"}`, 200},
@@ -54,18 +89,16 @@ func TestRequestsAndAnswersConformToTheOpenAPIDocument(t *testing.T) {
 		{"DELETE /v1/states/s", "", 204},
 	} {
 		method, path, _ := strings.Cut(c.call, " ")
-		req, err := http.NewRequestWithContext(t.Context(), method, f.url+path, strings.NewReader(c.body))
+		req, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(c.body))
 		require.NoError(t, err)
 		if c.body != "" {
 			req.Header.Set("Content-Type", "application/json")
 		}
 		ok, problems := v.ValidateHttpRequestSync(req)
 		require.True(t, ok, "%s %s: %v", c.call, c.body, problems)
-		resp, err := f.http.Do(req)
+		resp, err := client.Do(req)
 		require.NoError(t, err)
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
+		body := readAll(t, resp.Body)
 		require.Equal(t, c.status, resp.StatusCode, "%s %s: %s", c.call, c.body, body)
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		ok, problems = v.ValidateHttpResponse(req, resp)
