@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -18,7 +19,9 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if s.opts.Draining() {
 		return fmt.Errorf("%w: the server takes no new requests", mapstate.ErrShuttingDown)
 	}
-	if err := s.opts.Ready(r.Context()); err != nil {
+	if err := s.opts.Ready(r.Context()); errors.Is(err, mapstate.ErrShuttingDown) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("%w: %w", mapstate.ErrUnavailable, err)
 	}
 	answer(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))

@@ -40,7 +40,8 @@ type Options struct {
 	// Draining says that new requests under /v1 are refused with ErrShuttingDown,
 	// and that the server is not ready; nil is never.
 	Draining func() bool
-	// Ready says why the server is not ready, nil when it is; nil is always ready.
+	// Ready says why the server is not ready, with ErrShuttingDown while it stops, nil
+	// when it is; nil is always ready.
 	Ready func(context.Context) error
 	// Metrics serves /metrics; without it there is no such route.
 	Metrics http.Handler

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"tine/api"
 	"tine/backing"
+	"tine/mapstate"
 )
 
 // Bounds of a connection, beside those of Config.
@@ -52,24 +54,9 @@ func (s *Server) httpServer(requests context.Context, handler http.Handler) *htt
 	}
 }
 
-// handler returns the API. Between failing readiness and refusing requests /readyz
-// answers as if requests were refused already.
+// handler returns the API.
 func (s *Server) handler(states api.States, db *backing.Database) http.Handler {
-	opts := s.apiOptions(db)
-	serve := api.New(states, opts)
-	opts.Draining = func() bool { return true }
-	refuse := api.New(states, opts)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/readyz" && s.phaseNow() == stopping {
-			refuse.ServeHTTP(w, r)
-			return
-		}
-		serve.ServeHTTP(w, r)
-	})
-}
-
-func (s *Server) apiOptions(db *backing.Database) api.Options {
-	return api.Options{
+	return api.New(states, api.Options{
 		MaxBody:      s.cfg.MaxBodyBytes,
 		MaxKeys:      s.cfg.MaxKeys,
 		FlushTimeout: s.cfg.WriteTimeout,
@@ -79,13 +66,16 @@ func (s *Server) apiOptions(db *backing.Database) api.Options {
 		Draining:     s.gate.isDraining,
 		Ready:        func(context.Context) error { return s.readiness(db) },
 		Metrics:      s.metrics.handler(),
-	}
+	})
 }
 
 // readiness says why the server is not ready.
 func (s *Server) readiness(db *backing.Database) error {
-	if s.phaseNow() == starting {
+	switch s.phaseNow() {
+	case starting:
 		return errors.New("the server is starting")
+	case stopping:
+		return fmt.Errorf("%w: the server takes no new requests", mapstate.ErrShuttingDown)
 	}
 	return db.Err()
 }
