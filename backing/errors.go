@@ -3,7 +3,6 @@ package backing
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -45,24 +44,4 @@ func classifyOpen(dir string, err error) error {
 		return fmt.Errorf("%s: %w: a newer version of the program wrote it; use that one (%w)", op, mapstate.ErrUnsupported, err)
 	}
 	return fmt.Errorf("%s: %w: the directory is damaged; restore it from a copy (%w)", op, mapstate.ErrCorrupt, err)
-}
-
-// lockError is a refusal of the lock of a data directory.
-type lockError struct{ err error }
-
-func (e lockError) Error() string { return e.err.Error() }
-func (e lockError) Unwrap() error { return e.err }
-
-// lockFS marks the refusal of a lock, which the engine and the operating system
-// report in many ways, apart from a lock file that cannot be made.
-type lockFS struct{ vfs.FS }
-
-// Lock implements vfs.FS.
-func (f lockFS) Lock(name string) (io.Closer, error) {
-	c, err := f.FS.Lock(name)
-	var path *fs.PathError
-	if err != nil && !errors.As(err, &path) {
-		return nil, lockError{err}
-	}
-	return c, err
 }

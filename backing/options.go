@@ -80,7 +80,7 @@ func (o Options) pebble(log engineLog) *pebble.Options {
 		fs = vfs.Default
 	}
 	p := &pebble.Options{
-		FS:                          lockFS{fs},
+		FS:                          engineFS{fs},
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
