@@ -33,7 +33,7 @@ type crash struct {
 }
 
 func (c *crashes) wrap(every int) vfs.FS {
-	return errorfs.Wrap(c.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return errorfs.Wrap(reuseFS{c.mem, &c.mu}, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
@@ -45,6 +45,20 @@ func (c *crashes) wrap(every int) vfs.FS {
 		}
 		return nil
 	}))
+}
+
+// reuseFS keeps copies away while a file is reused: MemFS takes its lock for copies
+// twice then, and a copy that waits in between would stop both.
+type reuseFS struct {
+	*vfs.MemFS
+	mu *sync.Mutex
+}
+
+// ReuseForWrite implements vfs.FS.
+func (r reuseFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.MemFS.ReuseForWrite(from, to, category)
 }
 
 func TestACrashAtAnyWriteLeavesEachCommitWholeOrAbsent(t *testing.T) {
