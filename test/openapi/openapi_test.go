@@ -37,10 +37,10 @@ func startServer(t *testing.T) string {
 	return address
 }
 
-func readAll(t *testing.T, body io.ReadCloser) []byte {
-	text, err := io.ReadAll(body)
+func readAll(t *testing.T, resp *http.Response) []byte {
+	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	require.NoError(t, body.Close())
+	require.NoError(t, resp.Body.Close())
 	return text
 }
 
@@ -50,7 +50,7 @@ func TestServerIsAsItsDocumentSays(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	resp, err := client.Get(url + "/openapi.json")
 	require.NoError(t, err)
-	document, err := libopenapi.NewDocument(readAll(t, resp.Body))
+	document, err := libopenapi.NewDocument(readAll(t, resp))
 	require.NoError(t, err)
 	v, errs := validator.NewValidator(document)
 	require.Empty(t, errs)
@@ -98,7 +98,7 @@ func TestServerIsAsItsDocumentSays(t *testing.T) {
 		require.True(t, ok, "%s %s: %v", c.call, c.body, problems)
 		resp, err := client.Do(req)
 		require.NoError(t, err)
-		body := readAll(t, resp.Body)
+		body := readAll(t, resp)
 		require.Equal(t, c.status, resp.StatusCode, "%s %s: %s", c.call, c.body, body)
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		ok, problems = v.ValidateHttpResponse(req, resp)
