@@ -1,19 +1,19 @@
 package bench
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"tine/server"
 )
 
 // BenchmarkIsAnUpdateOverHTTPAsFastAsRawPebble: eight clients with disjoint keys
@@ -95,23 +95,24 @@ func putBody(from, n int) string {
 	return body.String()
 }
 
-// startServer runs a server and returns the address of a state on it.
+// startServer runs the real program, as a process of its own with a heap of its own,
+// and returns the address of a state on it.
 func startServer(b *testing.B) string {
-	cfg := server.DefaultConfig()
-	cfg.Listen, cfg.DataDir, cfg.ShutdownGrace = "127.0.0.1:0", b.TempDir(), 0
-	ctx, stop := context.WithCancel(context.Background())
-	read, write := io.Pipe()
-	done := make(chan error, 1)
-	go func() { done <- server.New(cfg, server.Options{Out: write}).Run(ctx) }()
-	b.Cleanup(func() {
-		stop()
-		require.NoError(b, <-done)
-	})
-	line := make([]byte, 256)
-	n, err := read.Read(line)
+	program := filepath.Join(b.TempDir(), "tine")
+	out, err := exec.Command("go", "build", "-o", program, "tine/cmd/tine").CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	serve := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--data-dir", b.TempDir())
+	told, err := serve.StdoutPipe()
 	require.NoError(b, err)
-	_, address, found := strings.Cut(strings.TrimSpace(string(line[:n])), "listening on ")
-	require.True(b, found, "%s", line[:n])
+	require.NoError(b, serve.Start())
+	b.Cleanup(func() {
+		require.NoError(b, serve.Process.Signal(syscall.SIGTERM))
+		require.NoError(b, serve.Wait())
+	})
+	line, err := bufio.NewReader(told).ReadString('\n')
+	require.NoError(b, err)
+	_, address, found := strings.Cut(strings.TrimSpace(line), "listening on ")
+	require.True(b, found, line)
 	return address + "/v1/states/bench"
 }
 
