@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -13,18 +12,6 @@ import (
 type Options struct {
 	Entries int64 // 0: no cache, everything is passed on
 	Bytes   int64 // of heap, counted with every entry's overhead; 0: no limit
-}
-
-// Validate reports all problems at once.
-func (o Options) Validate() error {
-	var problems []error
-	if o.Entries < 0 {
-		problems = append(problems, fmt.Errorf("cache entries is %d, want 0 for no cache or more", o.Entries))
-	}
-	if o.Bytes < 0 {
-		problems = append(problems, fmt.Errorf("cache bytes is %d, want 0 for no limit or more", o.Bytes))
-	}
-	return errors.Join(problems...)
 }
 
 // Stats are the figures of a Map. Hits and misses count keys.

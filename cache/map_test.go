@@ -32,13 +32,6 @@ func TestMapIsABackingMap(t *testing.T) {
 	}
 }
 
-func TestOptionsReportAllProblemsAtOnce(t *testing.T) {
-	err := cache.Options{Entries: -1, Bytes: -2}.Validate()
-	require.ErrorContains(t, err, "entries is -1")
-	require.ErrorContains(t, err, "bytes is -2")
-	require.NoError(t, cache.Options{}.Validate())
-}
-
 func TestMapAnswersFromTheCacheAndAsksOnlyForTheRest(t *testing.T) {
 	fault := mapstatetest.NewFault(mapstate.NewMemory())
 	mapstatetest.Put(t, fault, "a", "1", "b", "2")
