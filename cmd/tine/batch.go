@@ -46,8 +46,8 @@ func (c *cli) commitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "commit STATE --txid N",
 		Short: "Commit an open batch",
-		Long: `Commit an open batch in one atomic, durable step. Committing it again after a lost
-answer does nothing and says so.`,
+		Long: `Commit an open batch in one atomic step, as durable as the state is. Committing it
+again after a lost answer does nothing and says so.`,
 		Example: `  tine commit words --txid 7
   tine commit words --txid 7 --offsets '{"file":"part-0","line":1200}'`,
 		Args: wants("STATE"),
