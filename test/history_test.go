@@ -13,7 +13,7 @@ import (
 
 	"tine/api"
 	"tine/mapstate"
-	"tine/mapstate/mapstatetest"
+	"tine/verify/oracle"
 )
 
 // TestHistories sends random histories of one or two writers to a state of this
@@ -42,7 +42,7 @@ func TestHistoriesOverHTTP(t *testing.T) {
 func checkHistories(t *testing.T, open openTarget) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom(kindNames).Draw(t, "kind")
-		h := &history{target: open(kind), oracle: mapstatetest.NewOracle(kind), writers: drawWriters(t)}
+		h := &history{target: open(kind), oracle: oracle.New(kind), writers: drawWriters(t)}
 		defer h.target.close()
 		t.Repeat(map[string]func(*rapid.T){
 			"update": h.update, "put": h.put, "remove": h.remove, "refused": h.refused,
@@ -57,7 +57,7 @@ func checkHistories(t *testing.T, open openTarget) {
 // and where its writers are.
 type history struct {
 	target  target
-	oracle  *mapstatetest.Oracle
+	oracle  *oracle.Map
 	writers []*writer
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tine/mapstate"
+	"tine/verify/oracle"
 )
 
 // TestKind checks that a kind keeps its records and follows the table of the
@@ -131,7 +132,7 @@ func testResolve(t *testing.T, kind mapstate.Kind, records []mapstate.Record) {
 		for _, x := range txidsAround(r) {
 			name := fmt.Sprintf("%s under %d", show(r), x)
 			got, err := kind.Resolve(r, x)
-			base, next, replay, keep, wantErr := first(kind.Name(), Held{V: r.Curr, P: r.Prev, T: r.TxID}, x)
+			base, next, replay, keep, wantErr := oracle.First(kind.Name(), oracle.Held{V: r.Curr, P: r.Prev, T: r.TxID}, x)
 			if wantErr != nil {
 				requireStale(t, err, r.TxID, x)
 				continue
@@ -151,7 +152,7 @@ func testView(t *testing.T, kind mapstate.Kind, records []mapstate.Record) {
 		for _, x := range txidsAround(r) {
 			name := fmt.Sprintf("%s under %d", show(r), x)
 			got, err := kind.View(r, x)
-			want, wantErr := seen(kind.Name(), Held{V: r.Curr, P: r.Prev, T: r.TxID}, x)
+			want, wantErr := oracle.Seen(kind.Name(), oracle.Held{V: r.Curr, P: r.Prev, T: r.TxID}, x)
 			if wantErr != nil {
 				requireStale(t, err, r.TxID, x)
 				continue

@@ -1,4 +1,4 @@
-package mapstatetest_test
+package oracle_test
 
 import (
 	"tine/mapstate"

@@ -1,4 +1,4 @@
-package mapstatetest_test
+package oracle_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 
 	"tine/mapstate"
 	. "tine/mapstate/mapstatetest"
+	"tine/verify/oracle"
 )
 
 // script drives an oracle through an example.
 type script struct {
 	*testing.T
-	*Oracle
+	*oracle.Map
 }
 
 func at(x mapstate.TxID) mapstate.Envelope { return mapstate.Envelope{TxID: x} }
@@ -179,7 +180,7 @@ func TestOracleKnowsTheExamples(t *testing.T) {
 			require.ErrorIs(s, err, mapstate.ErrFenced)
 		}},
 	} {
-		t.Run(name, func(t *testing.T) { example.run(script{t, NewOracle(example.kind)}) })
+		t.Run(name, func(t *testing.T) { example.run(script{t, oracle.New(example.kind)}) })
 	}
 }
 
@@ -201,7 +202,7 @@ func TestMapAnswersAsTheOracle(t *testing.T) {
 				m, err := mapstate.Open(context.Background(), kind, mapstate.NewMemory(), mapstate.Options{})
 				require.NoError(t, err)
 				defer m.Close(mapstate.ErrShuttingDown)
-				h := history{T: t, m: m, oracle: NewOracle(kind.Name()), last: 1}
+				h := history{T: t, m: m, oracle: oracle.New(kind.Name()), last: 1}
 				t.Repeat(map[string]func(*rapid.T){
 					"update": h.update, "put": h.put, "remove": h.remove, "batch": h.batch, "": h.compare,
 				})
@@ -213,7 +214,7 @@ func TestMapAnswersAsTheOracle(t *testing.T) {
 type history struct {
 	*rapid.T
 	m      *mapstate.Map
-	oracle *Oracle
+	oracle *oracle.Map
 	last   mapstate.TxID
 }
 

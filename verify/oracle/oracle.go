@@ -1,4 +1,4 @@
-package mapstatetest
+package oracle
 
 import (
 	"errors"
@@ -7,14 +7,14 @@ import (
 	"tine/mapstate"
 )
 
-// Oracle says what a Map of one kind must hold and answer. It is written to be
+// Map says what a Map of one kind must hold and answer. It is written to be
 // checked by eye against the table of the three kinds, not to be fast: an
 // attempt is a list of operations, run from the start on a copy of the state.
 // Its methods are those of mapstate.Map.
 //
 // It does not say what becomes of a key that two partitions write under one
 // txid.
-type Oracle struct {
+type Map struct {
 	kind    string // nontx, transactional or opaque
 	keys    map[mapstate.Key]Held
 	writers map[string]writerState // by partition
@@ -50,9 +50,9 @@ type step struct {
 	put    mapstate.Value        // no value: remove
 }
 
-// NewOracle returns the oracle of an empty state of the kind of that name.
-func NewOracle(kind string) *Oracle {
-	return &Oracle{
+// New returns the oracle of an empty state of the kind of that name.
+func New(kind string) *Map {
+	return &Map{
 		kind:    kind,
 		keys:    map[mapstate.Key]Held{},
 		writers: map[string]writerState{},
@@ -60,10 +60,10 @@ func NewOracle(kind string) *Oracle {
 	}
 }
 
-// first is the table: what the first operation of an attempt at x finds under a key,
+// First is the table: what the first operation of an attempt at x finds under a key,
 // and what is stored there with the value still to be set. replay says that the
 // stored value is the work of an earlier attempt at x; keep, that updates leave it.
-func first(kind string, stored Held, x mapstate.TxID) (base mapstate.Value, next Held, replay, keep bool, err error) {
+func First(kind string, stored Held, x mapstate.TxID) (base mapstate.Value, next Held, replay, keep bool, err error) {
 	v, p, t := stored.V, stored.P, stored.T
 	switch {
 	case kind == "nontx":
@@ -81,8 +81,8 @@ func first(kind string, stored Held, x mapstate.TxID) (base mapstate.Value, next
 	}
 }
 
-// seen is what a reader under x sees of a key.
-func seen(kind string, stored Held, x mapstate.TxID) (mapstate.Value, error) {
+// Seen is what a reader under x sees of a key.
+func Seen(kind string, stored Held, x mapstate.TxID) (mapstate.Value, error) {
 	switch {
 	case kind != "opaque" || x == mapstate.NoTxID || stored.T < x:
 		return stored.V, nil
@@ -93,7 +93,7 @@ func seen(kind string, stored Held, x mapstate.TxID) (mapstate.Value, error) {
 }
 
 // attempt runs all steps of an attempt on a copy of the keys.
-func (o *Oracle) attempt(env mapstate.Envelope, log []step) (after map[mapstate.Key]Held, res mapstate.Result, err error) {
+func (o *Map) attempt(env mapstate.Envelope, log []step) (after map[mapstate.Key]Held, res mapstate.Result, err error) {
 	w := o.writers[env.Partition]
 	if env.Epoch < w.epoch {
 		return nil, res, &mapstate.FencedError{Partition: env.Partition, Stored: w.epoch, Got: env.Epoch}
@@ -104,7 +104,7 @@ func (o *Oracle) attempt(env mapstate.Envelope, log []step) (after map[mapstate.
 	after = maps.Clone(o.keys)
 	keeps, touched := map[mapstate.Key]bool{}, map[mapstate.Key]bool{}
 	for _, s := range log {
-		base, next, replay, keep, err := first(o.kind, o.keys[s.key], env.TxID)
+		base, next, replay, keep, err := First(o.kind, o.keys[s.key], env.TxID)
 		if err != nil {
 			return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
 		}
@@ -156,7 +156,7 @@ func (s step) apply(base mapstate.Value, keep bool) (mapstate.Value, error) {
 }
 
 // commit makes an attempt and keeps what it did. On an error it keeps nothing.
-func (o *Oracle) commit(env mapstate.Envelope, log []step) (mapstate.Result, error) {
+func (o *Map) commit(env mapstate.Envelope, log []step) (mapstate.Result, error) {
 	after, res, err := o.attempt(env, log)
 	if err != nil {
 		return mapstate.Result{}, err
@@ -184,7 +184,7 @@ func (o *Oracle) commit(env mapstate.Envelope, log []step) (mapstate.Result, err
 }
 
 // request makes an attempt of one request, or stages it in the open batch.
-func (o *Oracle) request(env mapstate.Envelope, steps []step) (mapstate.Result, error) {
+func (o *Map) request(env mapstate.Envelope, steps []step) (mapstate.Result, error) {
 	b, ok := o.open[env.Partition]
 	if !ok || b.env.TxID != env.TxID || env.TxID == mapstate.NoTxID {
 		if _, _, err := o.attempt(env, nil); err == nil && o.unfinished(env) {
@@ -216,7 +216,7 @@ func (o *Oracle) request(env mapstate.Envelope, steps []step) (mapstate.Result, 
 // unfinished reports whether env, alone, would be half of a batch that was open
 // and has not been committed: it neither says that it is the whole, nor comes from
 // a new writer.
-func (o *Oracle) unfinished(env mapstate.Envelope) bool {
+func (o *Map) unfinished(env mapstate.Envelope) bool {
 	w := o.writers[env.Partition]
 	if env.TxID == mapstate.NoTxID || w.begun == mapstate.NoTxID || env.Whole || env.Epoch > w.epoch {
 		return false
@@ -225,7 +225,7 @@ func (o *Oracle) unfinished(env mapstate.Envelope) bool {
 }
 
 // Update applies updaters[i] to keys[i].
-func (o *Oracle) Update(env mapstate.Envelope, keys []mapstate.Key, updaters []mapstate.ValueUpdater) (mapstate.Result, error) {
+func (o *Map) Update(env mapstate.Envelope, keys []mapstate.Key, updaters []mapstate.ValueUpdater) (mapstate.Result, error) {
 	steps := make([]step, len(keys))
 	for i, k := range keys {
 		steps[i] = step{index: i, key: k, update: updaters[i]}
@@ -234,7 +234,7 @@ func (o *Oracle) Update(env mapstate.Envelope, keys []mapstate.Key, updaters []m
 }
 
 // Put stores values[i] under keys[i].
-func (o *Oracle) Put(env mapstate.Envelope, keys []mapstate.Key, values []mapstate.Value) (mapstate.Result, error) {
+func (o *Map) Put(env mapstate.Envelope, keys []mapstate.Key, values []mapstate.Value) (mapstate.Result, error) {
 	steps := make([]step, len(keys))
 	for i, k := range keys {
 		steps[i] = step{index: i, key: k, put: values[i]}
@@ -243,12 +243,12 @@ func (o *Oracle) Put(env mapstate.Envelope, keys []mapstate.Key, values []mapsta
 }
 
 // Remove removes keys.
-func (o *Oracle) Remove(env mapstate.Envelope, keys []mapstate.Key) (mapstate.Result, error) {
+func (o *Map) Remove(env mapstate.Envelope, keys []mapstate.Key) (mapstate.Result, error) {
 	return o.Put(env, keys, make([]mapstate.Value, len(keys)))
 }
 
 // Read returns the value of each key as env sees it, no value where there is none.
-func (o *Oracle) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Value, error) {
+func (o *Map) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Value, error) {
 	staged := map[mapstate.Key]Held{}
 	if b, ok := o.open[env.Partition]; ok && env.TxID != mapstate.NoTxID && b.env.TxID == env.TxID {
 		after, _, err := o.attempt(b.env, b.log)
@@ -266,7 +266,7 @@ func (o *Oracle) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Va
 			continue
 		}
 		var err error
-		if values[i], err = seen(o.kind, o.keys[k], env.TxID); err != nil {
+		if values[i], err = Seen(o.kind, o.keys[k], env.TxID); err != nil {
 			return nil, &mapstate.KeyError{Index: i, Key: k, Err: err}
 		}
 	}
@@ -274,7 +274,7 @@ func (o *Oracle) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Va
 }
 
 // Begin opens a batch for the partition of env, dropping one that is open.
-func (o *Oracle) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
+func (o *Map) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
 	if _, _, err := o.attempt(env, nil); err != nil {
 		return mapstate.Begun{}, err
 	}
@@ -291,7 +291,7 @@ func (o *Oracle) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
 }
 
 // Commit commits the open batch of env.
-func (o *Oracle) Commit(env mapstate.Envelope) (mapstate.Result, error) {
+func (o *Map) Commit(env mapstate.Envelope) (mapstate.Result, error) {
 	b, ok := o.open[env.Partition]
 	switch {
 	case ok && b.env.TxID == env.TxID:
@@ -312,7 +312,7 @@ func (o *Oracle) Commit(env mapstate.Envelope) (mapstate.Result, error) {
 }
 
 // Abort drops the open batch of env.
-func (o *Oracle) Abort(env mapstate.Envelope) error {
+func (o *Map) Abort(env mapstate.Envelope) error {
 	if b, ok := o.open[env.Partition]; !ok || b.env.TxID != env.TxID {
 		return mapstate.ErrNoOpenBatch
 	}
@@ -321,4 +321,4 @@ func (o *Oracle) Abort(env mapstate.Envelope) error {
 }
 
 // Held returns what is stored under each key, tombstones included.
-func (o *Oracle) Held() map[mapstate.Key]Held { return maps.Clone(o.keys) }
+func (o *Map) Held() map[mapstate.Key]Held { return maps.Clone(o.keys) }
