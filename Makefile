@@ -3,7 +3,7 @@
 LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 10s
 
-.PHONY: build check fmt lint test race fuzz bench
+.PHONY: build check fmt lint test race long fuzz bench
 
 build:
 	go build -o tine ./cmd/tine
@@ -22,6 +22,10 @@ test:
 
 race:
 	go test -race -short ./...
+
+# What only shows itself sometimes, tried often: servers that are killed, concurrent histories.
+long:
+	go test ./test -run 'Killed|Linearizable' -count=1 -timeout 20m -v -tine.kills 60 -tine.rounds 100
 
 # Each fuzz target for FUZZTIME. A find is kept under the package's testdata/fuzz.
 fuzz:

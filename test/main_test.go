@@ -5,13 +5,22 @@
 // Long are TestMatrix, of which each check opens a database of its own, the
 // histories, and what builds and runs the binary: TestKilledServersHoldWholeBatches and
 // TestTheScriptsOfCurlPass. With -short the histories are fewer and shorter, and
-// the binary is left out.
+// the binary is left out. `make long` kills the server more often and takes more
+// concurrent histories:
+//
+//	go test ./test -run 'Killed|Linearizable' -tine.kills 60 -tine.rounds 100
 package test
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
+)
+
+var (
+	kills  = flag.Int("tine.kills", 3, "how often TestKilledServersHoldWholeBatches ends the server")
+	rounds = flag.Int("tine.rounds", 6, "how many histories of each sort TestConcurrentHistoriesAreLinearizable takes")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

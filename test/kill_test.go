@@ -1,0 +1,237 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"tine/api"
+	"tine/mapstate"
+)
+
+// The load on a server that is killed.
+const (
+	killWriters = 8
+	killReaders = 2
+)
+
+// ending is a way in which a server under load ends.
+type ending int
+
+const (
+	killed      ending = iota // kill -9
+	killedTwice               // and again while it starts
+	terminated                // SIGTERM
+)
+
+// TestKilledServersHoldWholeBatches kills a server under load again and again, as
+// often as -tine.kills says. Whatever the moment: each batch is there whole or not
+// at all, also for who reads meanwhile; the progress tells which; with sync every batch
+// that was answered is there, with interval the last ones may be gone unless the server
+// was stopped in order; and writers that resume from the progress lose nothing and
+// count nothing twice.
+func TestKilledServersHoldWholeBatches(t *testing.T) {
+	path := buildBinary(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	f := newFleet(t, path, seed)
+	b := f.start(t)
+	f.createStates(t, b)
+	endings := []ending{killed, killedTwice, terminated, killed, killedTwice}
+	for n := range *kills {
+		how := endings[n%len(endings)]
+		f.loadUntil(t, b, how)
+		b = f.start(t)
+		f.resume(t, b, how == terminated)
+	}
+	// The batches whose answers were lost are sent again, and count once.
+	for _, s := range f.sinks {
+		require.NoError(t, s.send(t.Context(), b.client, s.next()))
+	}
+	f.requireHolds(t, b)
+	t.Logf("%d batches were answered, %d of them were lost with interval", f.answered.Load(), f.lost)
+}
+
+// fleet is a set of states, and for each of them a sink of each writer.
+type fleet struct {
+	path, dir string
+	random    *rand.Rand
+	specs     map[string]api.StateSpec // by name of the state
+	sinks     []*sink
+	writers   [][]*sink // the same, by writer
+
+	answered atomic.Int64 // attempts
+	lost     int          // of them
+}
+
+func newFleet(t *testing.T, path string, seed uint64) *fleet {
+	f := &fleet{
+		path: path, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, 0)),
+		specs: make(map[string]api.StateSpec), writers: make([][]*sink, killWriters),
+	}
+	for _, kind := range kindNames {
+		for entries, durability := range []string{"sync", "interval"} {
+			name := kind + "-" + durability
+			f.specs[name] = api.StateSpec{Kind: kind, Durability: durability, Cache: &api.CacheSpec{Entries: int64(100 * entries)}}
+			for w := range f.writers {
+				s := &sink{
+					state: name, kind: kind, partition: fmt.Sprint("p", w), epoch: 1, sent: []attempt{{}},
+					random: rand.New(rand.NewPCG(seed, uint64(1+len(f.sinks)))),
+				}
+				f.sinks = append(f.sinks, s)
+				f.writers[w] = append(f.writers[w], s)
+			}
+		}
+	}
+	return f
+}
+
+// start starts the server, with little memory, so that its tables are written under load.
+func (f *fleet) start(t *testing.T) *binary {
+	return startBinary(t, f.path, f.dir, "--memtable-bytes", "1048576", "--shutdown-grace", "5ms")
+}
+
+func (f *fleet) createStates(t *testing.T, b *binary) {
+	for name, spec := range f.specs {
+		_, _, err := b.client.CreateState(t.Context(), name, spec)
+		require.NoError(t, err)
+	}
+}
+
+// loadUntil lets all writers and readers work until so many attempts as is drawn were
+// answered, and then ends the server under them.
+func (f *fleet) loadUntil(t *testing.T, b *binary, how ending) {
+	enough := make(chan struct{})
+	ended := make(chan error, 1)
+	until := f.answered.Load() + 1 + f.random.Int64N(1000)
+	go func() {
+		ended <- f.load(t.Context(), b.client, how, func() {
+			if f.answered.Add(1) == until {
+				close(enough)
+			}
+		})
+	}()
+	select {
+	case <-enough:
+	case err := <-ended:
+		require.NoError(t, err)
+		require.Fail(t, "the server went away before it was told to", "%s", &b.log)
+	}
+	// Not at the moment of an answer only.
+	time.Sleep(time.Duration(f.random.Int64N(int64(time.Millisecond))))
+	f.end(t, b, how)
+	require.NoError(t, <-ended)
+	require.Empty(t, b.log.String(), "the server found something to complain of")
+}
+
+// end ends the server.
+func (f *fleet) end(t *testing.T, b *binary, how ending) {
+	if how == terminated {
+		code, err := b.terminate()
+		require.NoError(t, err)
+		require.Zero(t, code, "the stop was not in order: %s", &b.log)
+		return
+	}
+	b.kill()
+	if how == killedTwice {
+		for range 1 + f.random.IntN(2) {
+			again := launchBinary(t, f.path, f.dir)
+			again.killWithin(time.Duration(f.random.Int64N(int64(15 * time.Millisecond))))
+			require.Empty(t, again.log.String(), "the server found something to complain of")
+		}
+	}
+}
+
+// load works until the server is gone, and calls answered for each attempt that was answered.
+func (f *fleet) load(ctx context.Context, client *api.Client, how ending, answered func()) error {
+	var load errgroup.Group
+	for w, sinks := range f.writers {
+		random := rand.New(rand.NewPCG(f.random.Uint64(), uint64(w)))
+		load.Go(func() error {
+			for {
+				s := sinks[random.IntN(len(sinks))]
+				if err := s.send(ctx, client, s.next()); err != nil {
+					return unlessGone(err, how)
+				}
+				answered()
+			}
+		})
+	}
+	for r := range killReaders {
+		random := rand.New(rand.NewPCG(f.random.Uint64(), uint64(r)))
+		// A reader keeps to what of a sink does not change.
+		read := []func(*sink, context.Context, *api.Client) error{(*sink).get, (*sink).scan}[r%2]
+		load.Go(func() error {
+			for {
+				if err := read(f.sinks[random.IntN(len(f.sinks))], ctx, client); err != nil {
+					return unlessGone(err, how)
+				}
+			}
+		})
+	}
+	return load.Wait()
+}
+
+// unlessGone returns an error unless it comes of the server's end: no answer, half of
+// one, or that it stops.
+func unlessGone(err error, how ending) error {
+	timeout, isNet := errors.AsType[net.Error](err)
+	_, isURL := errors.AsType[*url.Error](err)
+	switch {
+	case isNet && timeout.Timeout():
+		return fmt.Errorf("the server hangs: %w", err)
+	case how == terminated && errors.Is(err, mapstate.ErrShuttingDown):
+		return nil
+	case isNet, isURL, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, api.ErrIncomplete):
+		return nil
+	}
+	return err
+}
+
+// resume lets every sink go on from the progress that its state tells. In order says
+// that the server was stopped, and not killed.
+func (f *fleet) resume(t *testing.T, b *binary, inOrder bool) {
+	for name, spec := range f.specs {
+		all, err := b.client.Progress(t.Context(), name)
+		require.NoError(t, err)
+		progress := make(map[string]mapstate.Progress)
+		for _, p := range all {
+			progress[p.Partition] = p
+		}
+		for _, s := range f.sinks {
+			if s.state != name {
+				continue
+			}
+			before := s.sent[s.answered]
+			require.NoError(t, s.resume(progress[s.partition], inOrder || spec.Durability == "sync"))
+			f.lost += max(0, int(before.txid-s.sent[0].txid))
+		}
+	}
+	f.requireHolds(t, b)
+}
+
+// requireHolds requires that every state holds what its sinks have sent, and nothing else.
+func (f *fleet) requireHolds(t *testing.T, b *binary) {
+	for name := range f.specs {
+		want := make(map[mapstate.Key]int64)
+		for _, s := range f.sinks {
+			if s.state == name {
+				maps.Copy(want, s.holds())
+			}
+		}
+		got, err := scanCounts(t.Context(), b.client, name, api.Listing{})
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%s", name)
+	}
+}
