@@ -130,12 +130,12 @@ func (c *Client) BeginCommit(ctx context.Context, state string, env mapstate.Env
 	return begun, err
 }
 
-// Commit commits an open batch. It takes TxID, Partition and Offsets of env.
+// Commit commits an open batch. It takes TxID, Partition, Epoch and Offsets of env.
 func (c *Client) Commit(ctx context.Context, state string, env mapstate.Envelope) (mapstate.Result, error) {
 	return c.write(ctx, state, "/commit", &commit, &Request{Envelope: env})
 }
 
-// Abort drops an open batch. It takes TxID and Partition of env.
+// Abort drops an open batch. It takes TxID, Partition and Epoch of env.
 func (c *Client) Abort(ctx context.Context, state string, env mapstate.Envelope) error {
 	return c.post(ctx, state, "/abort", &abort, &Request{Envelope: env}, nil)
 }

@@ -88,7 +88,7 @@ func TestUnknownDuplicateAndMissingMembersAreNamed(t *testing.T) {
 		bad("unknown", "multiPut", `{"keys":[],"vals":[]}`, `unknown member "vals"; the members are keys, values, txid`),
 		bad("mis-cased", "multiPut", `{"Keys":[],"values":[]}`, `unknown member "Keys"; the members are keys,`),
 		bad("of another call", "multiGet", `{"keys":[],"epoch":1}`, `unknown member "epoch"; the members are keys, txid, partition, detail`),
-		bad("epoch of commit", "commit", `{"txid":1,"epoch":1}`, `unknown member "epoch"`),
+		bad("whole of commit", "commit", `{"txid":1,"whole":true}`, `unknown member "whole"`),
 		bad("duplicate", "multiPut", `{"keys":["a"],"values":[1],"keys":["b"]}`, `in /keys: duplicate object member name`),
 		bad("duplicate by escape", "multiPut", `{"keys":["a"],"values":[1],"k\u0065ys":["b"]}`, "duplicate"),
 		bad("no keys", "multiPut", `{"values":[]}`, `"keys" is missing`),

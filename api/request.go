@@ -40,8 +40,8 @@ var (
 	multiPut       = call{[]string{"keys", "values", "txid", "partition", "epoch", "offsets", "whole"}, 2}
 	multiRemove    = call{[]string{"keys", "txid", "partition", "epoch", "offsets", "whole"}, 1}
 	beginCommit    = call{[]string{"txid", "partition", "epoch"}, 1}
-	commit         = call{[]string{"txid", "partition", "offsets"}, 1}
-	abort          = call{[]string{"txid", "partition"}, 1}
+	commit         = call{[]string{"txid", "partition", "epoch", "offsets"}, 1}
+	abort          = call{[]string{"txid", "partition", "epoch"}, 1}
 	snapshotUpdate = call{[]string{"updater", "txid", "partition", "epoch", "offsets", "whole"}, 1}
 	snapshotSet    = call{[]string{"value", "txid", "partition", "epoch", "offsets", "whole"}, 1}
 )
@@ -152,7 +152,7 @@ func (r *Request) bind(n int) ([]mapstate.ValueUpdater, error) {
 			return nil, &FieldError{Member: member, Index: index,
 				Err: fmt.Errorf("%w: %s needs an arg, or args with one per key", ErrBadRequest, op.Name)}
 		}
-		bound[i] = mapstate.Updater{Op: info.Op, Arg: op.Arg}
+		bound[i] = mapstate.Updater{Name: info.Name, Op: info.Op, Arg: op.Arg}
 		updaters[i] = &bound[i]
 	}
 	return updaters, nil

@@ -46,12 +46,9 @@ func (o *ops) bytes() int64 {
 // record that a commit would write. It is not safe for concurrent use. Nothing of
 // it is visible before its commit; dropping it undoes it.
 type attempt struct {
-	kind Kind
-	txid TxID
-	// first says that the partition has not committed this batch before. Records that already
-	// carry the txid are then the work of other partitions of the same batch, and
-	// are built upon, not started over.
-	first bool
+	kind      Kind
+	txid      TxID
+	partition PartitionID
 
 	index map[Key]int32 // position in slots
 	slots []slot
@@ -67,15 +64,16 @@ type attempt struct {
 // slot is one touched key.
 type slot struct {
 	key     Key
-	next    Record // the record to write; next.Curr is the key's value now
-	replay  bool   // an earlier attempt at this batch wrote the stored record
-	keep    bool   // updates are skipped, see Resolution.Keep
-	written bool   // next differs from what is stored
+	next    Record   // the record to write; next.Curr is the key's value now
+	replay  bool     // an earlier attempt at this batch wrote the stored record
+	keep    bool     // updates are skipped, see Resolution.Keep
+	written bool     // next differs from what is stored
+	sharing *sharing // of a key that other partitions touched under this txid, else nil
 }
 
 // reset makes a the empty overlay of an attempt, keeping its memory.
-func (a *attempt) reset(kind Kind, x TxID, first bool) {
-	a.kind, a.txid, a.first = kind, x, first
+func (a *attempt) reset(kind Kind, x TxID, p PartitionID) {
+	a.kind, a.txid, a.partition = kind, x, p
 	if a.index == nil {
 		a.index = make(map[Key]int32)
 	}
@@ -138,7 +136,11 @@ func (a *attempt) step(s *slot, o ops, i int) error {
 	case opRemove:
 		s.next.Curr = Value{}
 	}
-	s.keep, s.written = false, true
+	s.written = true
+	if s.sharing != nil {
+		return s.sharing.step(o, i)
+	}
+	s.keep = false
 	return nil
 }
 
@@ -186,10 +188,6 @@ func (a *attempt) resolve(s *slot, stored []byte) error {
 	if err != nil {
 		return err
 	}
-	if a.first && a.txid != NoTxID && r.TxID == a.txid {
-		s.next = r
-		return nil
-	}
 	found, err := a.kind.Resolve(r, a.txid)
 	if err != nil {
 		return err
@@ -197,6 +195,42 @@ func (a *attempt) resolve(s *slot, stored []byte) error {
 	s.next = found.Next
 	s.next.Curr = found.Base
 	s.replay, s.keep = found.Replay, found.Keep
+	switch {
+	case a.txid == NoTxID:
+		s.next.Partition, s.next.Shares = r.Partition, r.Shares
+	case s.next.TxID != NoTxID:
+		s.next.Partition = a.partition
+	}
+	others := r.TxID == a.txid && r.Partition != a.partition
+	if others || r.Shares != "" && (a.txid == NoTxID || a.txid == r.TxID) {
+		return a.share(s, r)
+	}
+	return nil
+}
+
+// share fills the slot of a key that other partitions have touched under this txid,
+// or, for an un-numbered attempt, under the last one.
+func (a *attempt) share(s *slot, r Record) error {
+	skips := a.kind.Replays() == ReplaySkips
+	shared, err := sharingOf(r, skips)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.txid == NoTxID:
+		shared.reopenLast()
+	case !shared.knows(a.partition): // first touched by this one now: built upon
+		s.next, s.replay, s.keep = r, false, false
+		shared.own.by = a.partition
+	case skips:
+		s.next.Partition, s.next.Shares = r.Partition, r.Shares
+		return nil
+	default:
+		if s.next.Curr, err = shared.replace(a.partition, r.Prev); err != nil {
+			return err
+		}
+	}
+	s.sharing = shared
 	return nil
 }
 
@@ -208,19 +242,32 @@ func decodeStored(c Codec, stored []byte) (Record, error) {
 	return c.DecodeRecord(stored)
 }
 
-// restore puts a key that this attempt does not touch, but an earlier attempt at
-// the batch wrote, back to what it was before the batch. It reports whether that
-// changes the key's value.
-func (a *attempt) restore(key Key, stored Record) bool {
-	changed := stored.Curr != stored.Prev
+// restore takes back what an earlier attempt of this partition at the batch did to a
+// key that this attempt does not touch: it is what it was before the batch, or what
+// the other partitions of the batch made of that. It reports whether that changes
+// the key's value.
+func (a *attempt) restore(key Key, stored []byte) (changed bool, err error) {
+	r, err := decodeStored(a.kind, stored)
+	if err != nil || r.TxID != a.txid {
+		return false, err
+	}
+	shared, err := sharingOf(r, false)
+	if err != nil || !shared.knows(a.partition) {
+		return false, err
+	}
+	s := slot{key: key, next: r, replay: true}
+	s.next.Curr = r.Prev
+	if len(shared.others) > 0 {
+		if s.next.Curr, err = shared.replace(a.partition, r.Prev); err != nil {
+			return false, err
+		}
+		s.sharing = shared
+	}
+	changed = r.Curr != s.next.Curr
+	s.written = changed || s.sharing != nil
 	a.index[key] = int32(len(a.slots))
-	a.slots = append(a.slots, slot{
-		key:     key,
-		next:    Record{TxID: a.txid, Curr: stored.Prev, Prev: stored.Prev},
-		replay:  true,
-		written: changed,
-	})
-	return changed
+	a.slots = append(a.slots, s)
+	return changed, nil
 }
 
 // tombstone reports whether the slot leaves a removed key whose record must stay
@@ -239,6 +286,9 @@ func (a *attempt) writes() []Write {
 		if s.next.Curr.IsNone() && !s.tombstone() {
 			out = append(out, Write{Key: s.key})
 			continue
+		}
+		if s.sharing != nil {
+			s.sharing.into(&s.next)
 		}
 		start := len(buf)
 		buf = a.kind.AppendRecord(buf, s.next)

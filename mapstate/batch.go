@@ -22,7 +22,6 @@ type batch struct {
 
 	mu      sync.Mutex // guards the following; held during a request
 	env     Envelope
-	first   bool // see attempt
 	log     []ops
 	size    int   // operations in log
 	bytes   int64 // of their keys, values and arguments
@@ -79,8 +78,7 @@ func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced 
 	if durable, err = m.markOpen(ctx, b.env, last); err != nil {
 		return Begun{}, nil, nil, err
 	}
-	b.first = b.env.TxID > last.TxID
-	b.overlay.reset(m.kind, b.env.TxID, b.first)
+	b.overlay.reset(m.kind, b.env.TxID, m.partition(b.env.Partition).id)
 	b.idle = time.AfterFunc(m.opts.BatchIdle, func() { m.drop(b) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +93,7 @@ func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (Dura
 		return NoWait, nil
 	}
 	next := *last
-	next.open = env.TxID
+	next.id, next.open = m.idOf(last, env), env.TxID
 	durable, err := m.backing.Commit(ctx, Writes{
 		Meta: []MetaWrite{{Name: progressName(env.Partition), Value: next.encode()}},
 		Sync: !m.opts.Interval,
@@ -110,6 +108,7 @@ func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (Dura
 
 // Commit commits the open batch of env. env.Offsets, if given, are kept with it.
 // To commit again what was committed last does nothing, as long as no other batch is open.
+// A writer with a lower epoch is fenced off; epoch 0 is not compared.
 func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
 	b, err := m.batchOf(env)
 	if err != nil {
@@ -128,25 +127,44 @@ func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
 	if err := m.unsynced.Load(); err != nil {
 		return Result{}, *err // what was committed last may not be on disk
 	}
+	if err := m.fence(env); err != nil {
+		return Result{}, err
+	}
 	if env.TxID != NoTxID && last.TxID == env.TxID && last.whole && last.open != env.TxID && m.openBatch(env.Partition) == nil {
 		return Result{AlreadyCommitted: true}, nil
 	}
 	return Result{}, m.noOpenBatch(env)
 }
 
-// Abort drops the open batch of env.
+// Abort drops the open batch of env, for the epochs that Commit accepts.
 func (m *Map) Abort(_ context.Context, env Envelope) error {
 	b, err := m.batchOf(env)
 	if err != nil {
 		return err
 	}
-	if b == nil {
+	if err := m.fence(env); err != nil {
+		return err
+	}
+	if b == nil || !m.drop(b) { // or it was committed meanwhile
 		return m.noOpenBatch(env)
 	}
-	if !m.drop(b) {
-		return m.noOpenBatch(env) // it was committed meanwhile
-	}
 	return nil
+}
+
+// fence refuses to end a batch for a writer that has been overtaken.
+func (m *Map) fence(env Envelope) error {
+	highest := m.partition(env.Partition).Epoch
+	if b := m.openBatch(env.Partition); b != nil {
+		highest = max(highest, b.epoch.Load())
+	}
+	return fenceBelow(highest, env)
+}
+
+func fenceBelow(epoch int64, env Envelope) error {
+	if env.Epoch == 0 || env.Epoch >= epoch {
+		return nil
+	}
+	return &FencedError{Partition: env.Partition, Stored: epoch, Got: env.Epoch}
 }
 
 func (m *Map) noOpenBatch(env Envelope) error {
@@ -264,14 +282,19 @@ func (b *batch) stage(ctx context.Context, env Envelope, o ops) (Result, error) 
 	}
 	b.size += len(o.keys)
 	b.bytes += o.bytes()
-	b.env.Epoch = max(b.env.Epoch, env.Epoch)
-	b.epoch.Store(b.env.Epoch)
+	b.raise(env.Epoch)
 	b.res.Applied += res.Applied
 	b.res.Replayed += res.Replayed
 	if env.Offsets != nil {
 		b.env.Offsets = env.Offsets
 	}
 	return res, nil
+}
+
+// raise notes the epoch of a request.
+func (b *batch) raise(epoch int64) {
+	b.env.Epoch = max(b.env.Epoch, epoch)
+	b.epoch.Store(b.env.Epoch)
 }
 
 // admit refuses an operation of a writer that has been overtaken, by another in
@@ -297,8 +320,7 @@ func (b *batch) mend(ctx context.Context) error {
 	if !b.broken {
 		return nil
 	}
-	b.first = b.env.TxID > b.m.partition(b.env.Partition).TxID
-	b.overlay.reset(b.m.kind, b.env.TxID, b.first)
+	b.overlay.reset(b.m.kind, b.env.TxID, b.overlay.partition)
 	b.res, b.version = Result{}, b.m.version.Load()
 	for _, o := range b.log {
 		if err := b.overlay.run(ctx, b.m.backing, o, &b.res); err != nil {
@@ -348,9 +370,13 @@ func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 		return Result{}, err
 	}
 	defer b.leave()
+	if err := fenceBelow(b.env.Epoch, env); err != nil {
+		return Result{}, err
+	}
 	if env.Offsets != nil {
 		b.env.Offsets = env.Offsets
 	}
+	b.raise(env.Epoch)
 	res, err := b.m.commit(ctx, b.env, b.log, b)
 	res.Values = nil // those of operations that had to be applied again
 	overtaken := errors.Is(err, ErrStaleTx) || errors.Is(err, ErrFenced) || errors.Is(err, ErrNoOpenBatch)
@@ -369,9 +395,9 @@ func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 }
 
 // staged returns the overlay and what it did, if it still is what the batch
-// amounts to for an attempt that is the first one or is not. The turn and b are held.
-func (b *batch) staged(first bool) (*attempt, Result, bool) {
-	if b == nil || b.broken || b.size == 0 || b.first != first || b.version != b.m.version.Load() {
+// amounts to. The turn and b are held.
+func (b *batch) staged() (*attempt, Result, bool) {
+	if b == nil || b.broken || b.size == 0 || b.version != b.m.version.Load() {
 		return nil, Result{}, false
 	}
 	return &b.overlay, b.res, true

@@ -42,12 +42,11 @@ func (m *Map) commitInTurn(ctx context.Context, env Envelope, all []ops, b *batc
 		return Result{}, nil, nil, m.noOpenBatch(env)
 	}
 
-	first := env.TxID > last.TxID
-	a, res, ok := b.staged(first)
+	a, res, ok := b.staged()
 	if !ok {
 		a = m.attempts.Get().(*attempt)
 		defer m.keep(a)
-		a.reset(m.kind, env.TxID, first)
+		a.reset(m.kind, env.TxID, m.idOf(last, env))
 		for _, o := range all {
 			if err := a.run(ctx, m.backing, o, &res); err != nil {
 				return Result{}, nil, nil, err
@@ -104,12 +103,12 @@ func (m *Map) repair(ctx context.Context) error {
 	if !m.damaged.Load() {
 		return nil
 	}
-	partitions, err := loadProgress(ctx, m.backing)
+	known, err := loadProgress(ctx, m.backing)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
-	m.partitions = partitions
+	m.partitions = known
 	m.mu.Unlock()
 	m.version.Add(1)
 	m.damaged.Store(false)
@@ -125,15 +124,17 @@ type commitWriter struct {
 	last *partition // before this attempt
 
 	out     Writes
-	next    partition // after it
-	touched []byte    // the chunk of this attempt
-	from    int       // the first chunk that this attempt writes
+	next    partition         // after it
+	touched []byte            // the chunk of this attempt
+	from    int               // the first chunk that this attempt writes
+	graves  map[string]*grave // by partition
 }
 
 // write writes the attempt.
 func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) {
 	m := w.m
 	w.next = *w.last
+	w.next.id = max(w.last.id, w.a.partition)
 	guarded := m.kind.Replays() != ReplayApplies
 	newBatch := w.env.TxID > w.last.TxID
 	// A kind that skips replays restores nothing, and goes on knowing the keys of the attempts before.
@@ -147,15 +148,20 @@ func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) 
 			return nil, err
 		}
 	}
+	if guarded {
+		if err := w.touch(whole); err != nil {
+			return nil, err
+		}
+	}
 	w.out.Records = w.a.writes()
 	if guarded {
-		w.touch(whole)
 		if newBatch && w.last.tombstones > 0 {
 			if err := w.sweep(ctx); err != nil {
 				return nil, err
 			}
 		}
 	}
+	w.list()
 	w.progress()
 	if len(w.out.Records) == 0 && len(w.out.Meta) == 0 {
 		w.next.seq = 0 // it says nothing of what came before
@@ -170,13 +176,16 @@ func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) 
 	m.keys.Add(int64(len(w.out.Records)))
 	w.next.seq = m.version.Add(1)
 	m.publish(w.next)
+	for _, g := range w.graves {
+		m.publish(g.next)
+	}
 	return durable, nil
 }
 
 // publish makes a partition's new progress known to the next attempts.
 func (m *Map) publish(p partition) {
 	m.mu.Lock()
-	m.partitions[p.Partition] = &p
+	m.partitions.put(&p)
 	m.mu.Unlock()
 }
 
@@ -203,8 +212,8 @@ func (m *Map) wrote(err error) {
 	}
 }
 
-// restore puts back the keys that earlier attempts at this batch touched and this
-// one does not, unless another partition has written them under the same txid.
+// restore takes back what earlier attempts at this batch did to keys that this one
+// does not touch.
 func (w *commitWriter) restore(ctx context.Context, res *Result) error {
 	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
 	if err != nil {
@@ -218,62 +227,40 @@ func (w *commitWriter) restore(ctx context.Context, res *Result) error {
 			left = append(left, t.key)
 		}
 	}
-	if left, err = w.withoutOthers(ctx, left); err != nil || len(left) == 0 {
-		return err
-	}
 	records, err := w.m.backing.MultiGet(ctx, left)
 	if err != nil {
 		return err
 	}
 	for i, k := range left {
-		r, err := decodeStored(w.m.kind, records[i])
+		changed, err := w.a.restore(k, records[i])
 		if err != nil {
 			return &KeyError{Key: k, Err: err}
 		}
-		switch {
-		case r.TxID == w.env.TxID:
-			if w.a.restore(k, r) {
-				res.Restored++
-			}
-		case records[i] != nil && r.Curr.IsNone(): // removed without a txid: still to be swept
-			w.touched = appendTouch(w.touched, touch{key: k, tombstone: true})
-			w.next.tombstones++
+		if changed {
+			res.Restored++
 		}
 	}
 	return nil
 }
 
-// withoutOthers drops the keys that another partition touched under this txid.
-func (w *commitWriter) withoutOthers(ctx context.Context, keys []Key) ([]Key, error) {
-	theirs := make(map[Key]bool)
-	for _, p := range w.m.others(w.env.Partition) {
-		if p.TxID != w.env.TxID {
-			continue
-		}
-		touches, err := loadTouches(ctx, w.m.backing, p.Partition)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range touches {
-			theirs[t.key] = true
-		}
-	}
-	kept := keys[:0]
-	for _, k := range keys {
-		if !theirs[k] {
-			kept = append(kept, k)
-		}
-	}
-	return kept, nil
-}
-
 // touch lists the keys of this attempt: of a whole batch all of them, of a part
-// those that earlier parts have not listed.
-func (w *commitWriter) touch(whole bool) {
+// those that earlier parts have not listed. A tombstone that nobody needs is a
+// removal.
+func (w *commitWriter) touch(whole bool) error {
 	lists := w.m.kind.Replays() == ReplayRestarts && w.env.TxID != NoTxID // others need their tombstones only
 	for i := range w.a.slots {
 		s := &w.a.slots[i]
 		dead := s.tombstone() && (s.written || whole)
+		if dead && w.env.TxID == NoTxID {
+			buried, err := w.bury(s.key, s.next)
+			if err != nil {
+				return &KeyError{Key: s.key, Err: err}
+			}
+			if !buried {
+				s.next = Record{}
+			}
+			continue
+		}
 		if dead || whole || lists && s.written && !s.replay {
 			w.touched = appendTouch(w.touched, touch{key: s.key, tombstone: dead})
 		}
@@ -281,6 +268,7 @@ func (w *commitWriter) touch(whole bool) {
 			w.next.tombstones++
 		}
 	}
+	return nil
 }
 
 // sweep deletes the tombstones of the partition's last batch, now that a later
@@ -302,31 +290,64 @@ func (w *commitWriter) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	replayable := w.replayableByOthers()
 	for i, k := range dead {
 		r, err := decodeStored(w.m.kind, records[i])
-		switch {
-		case err != nil:
+		if err != nil {
 			return &KeyError{Key: k, Err: err}
-		case records[i] == nil || !r.Curr.IsNone():
-			// Gone, or written again since.
-		case !replayable[r.TxID]:
+		}
+		if records[i] == nil || !r.Curr.IsNone() {
+			continue // gone, or written again since
+		}
+		buried, err := w.bury(k, r)
+		if err != nil {
+			return &KeyError{Key: k, Err: err}
+		}
+		if !buried {
 			w.out.Records = append(w.out.Records, Write{Key: k})
-		default: // Another partition may still start again from what it keeps: leave it for later.
-			w.touched = appendTouch(w.touched, touch{key: k, tombstone: true})
-			w.next.tombstones++
 		}
 	}
 	return nil
 }
 
-// replayableByOthers returns the last batches of the other partitions.
-func (w *commitWriter) replayableByOthers() map[TxID]bool {
-	last := make(map[TxID]bool)
-	for _, p := range w.m.others(w.env.Partition) {
-		last[p.TxID] = true
+// bury lists a tombstone under the partition that may still replay the batch that
+// left it, and reports whether there is one. Who commits a later batch may not.
+func (w *commitWriter) bury(k Key, r Record) (bool, error) {
+	p, err := w.m.replayer(r, func(p *partition) bool { return p.Partition == w.env.Partition && w.env.TxID > p.TxID })
+	if p == nil || err != nil {
+		return false, err
 	}
-	return last
+	t := touch{key: k, tombstone: true}
+	if p.Partition == w.env.Partition {
+		w.touched = appendTouch(w.touched, t)
+		w.next.tombstones++
+		return true, nil
+	}
+	if w.graves == nil {
+		w.graves = make(map[string]*grave)
+	}
+	g := w.graves[p.Partition]
+	if g == nil {
+		g = &grave{next: *p}
+		w.graves[p.Partition] = g
+	}
+	g.chunk = appendTouch(g.chunk, t)
+	g.next.tombstones++
+	return true, nil
+}
+
+// grave is what an attempt adds to the list of another partition.
+type grave struct {
+	next  partition // after it
+	chunk []byte
+}
+
+// list adds to the lists of other partitions.
+func (w *commitWriter) list() {
+	for name, g := range w.graves {
+		w.out.Meta = append(w.out.Meta, MetaWrite{Name: chunkName(name, g.next.chunks), Value: g.chunk})
+		g.next.chunks++
+		w.out.Meta = append(w.out.Meta, MetaWrite{Name: progressName(name), Value: g.next.encode()})
+	}
 }
 
 // progress adds the partition's progress record and chunk, if anything of them changed.

@@ -102,7 +102,7 @@ type Map struct {
 	unsynced atomic.Pointer[error] // why a visible write is not on disk, if one is not
 
 	mu           sync.RWMutex          // guards the following
-	partitions   map[string]*partition // as the next attempt finds them
+	partitions   partitions            // as the next attempt finds them
 	acknowledged map[string]*partition // as they are on disk
 	open         map[string]*batch     // by partition
 	closed       error
@@ -122,7 +122,7 @@ func Open(ctx context.Context, kind Kind, backing BackingMap, opts Options) (*Ma
 	if m.partitions, err = loadProgress(ctx, backing); err != nil {
 		return nil, err
 	}
-	m.acknowledged = maps.Clone(m.partitions)
+	m.acknowledged = maps.Clone(m.partitions.byName)
 	return m, nil
 }
 
@@ -208,7 +208,7 @@ func (m *Map) do(ctx context.Context, env Envelope, o ops) (Result, error) {
 // as durable as the state is: a writer may resume from it. It never waits for a batch.
 func (m *Map) Progress() []Progress {
 	m.mu.RLock()
-	all := make([]Progress, 0, len(m.partitions))
+	all := make([]Progress, 0, len(m.acknowledged))
 	for _, p := range m.acknowledged {
 		if p.TxID != NoTxID || p.Epoch != 0 || p.Offsets != nil {
 			all = append(all, p.Progress)
@@ -224,23 +224,40 @@ func (m *Map) Progress() []Progress {
 func (m *Map) partition(name string) *partition {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if p := m.partitions[name]; p != nil {
+	if p := m.partitions.byName[name]; p != nil {
 		return p
 	}
 	return &partition{Progress: Progress{Partition: name}}
 }
 
-// others returns what is known of all partitions but one.
-func (m *Map) others(name string) []*partition {
+// replayer returns a partition, except some, that may still replay the batch that
+// left a record, nil if there is none.
+func (m *Map) replayer(r Record, except func(*partition) bool) (*partition, error) {
+	shared, err := sharingOf(r, false)
+	if err != nil {
+		return nil, err
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	all := make([]*partition, 0, len(m.partitions))
-	for _, p := range m.partitions {
-		if p.Partition != name {
-			all = append(all, p)
+	for _, o := range append(shared.others, share{by: shared.first}) {
+		if p := m.partitions.byID[o.by]; p != nil && p.TxID == r.TxID && !except(p) {
+			return p, nil
 		}
 	}
-	return all
+	return nil, nil
+}
+
+// idOf returns the id of a partition, which gets one for its first numbered attempt.
+func (m *Map) idOf(p *partition, env Envelope) PartitionID {
+	switch {
+	case env.TxID == NoTxID || m.kind.Replays() == ReplayApplies:
+		return 0
+	case p.id != 0:
+		return p.id
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.partitions.last + 1
 }
 
 // Scan calls yield for each entry in r, in key order, as one consistent view,

@@ -20,21 +20,22 @@ type Progress struct {
 // partition is a Progress and what its next attempt has to know of the last
 // batch's keys. They are kept in the state's meta space:
 //
-//	"p" partition             version, txid, epoch, time in ms, chunks, tombstones, whole, open, offsets
+//	"p" partition             version, id, txid, epoch, time in ms, chunks, tombstones, whole, open, offsets
 //	"t" len partition chunk   the keys that an attempt at the txid touched
 //
 // Each part of a batch adds a chunk; the next batch starts again from chunk 0.
 type partition struct {
 	Progress
-	chunks     int  // chunks stored
-	tombstones int  // keys in them that were left as tombstones
-	whole      bool // the last attempt was the commit of an open batch, or declared whole
-	open       TxID // a batch that was begun after it and has not been committed
+	id         PartitionID // 0: it has not written under a txid yet
+	chunks     int         // chunks stored
+	tombstones int         // keys in them that were left as tombstones
+	whole      bool        // the last attempt was the commit of an open batch, or declared whole
+	open       TxID        // a batch that was begun after it and has not been committed
 
 	seq uint64 // of the commit, in this process; not stored
 }
 
-const progressVersion = 1
+const progressVersion = 2
 
 func progressName(name string) string { return "p" + name }
 
@@ -52,6 +53,7 @@ func chunkName(name string, n int) string {
 func (p *partition) encode() []byte {
 	b := make([]byte, 0, 32+len(p.Offsets))
 	b = append(b, progressVersion)
+	b = binary.AppendUvarint(b, uint64(p.id))
 	b = binary.AppendUvarint(b, uint64(p.TxID))
 	b = binary.AppendVarint(b, p.Epoch)
 	b = binary.AppendVarint(b, p.CommittedAt.UnixMilli())
@@ -70,12 +72,12 @@ func decodePartition(name string, b []byte) (*partition, error) {
 	if len(b) == 0 || b[0] != progressVersion {
 		return nil, fmt.Errorf("progress of partition %q: %w: unknown version", name, ErrCorrupt)
 	}
-	var nums [7]int64
+	var nums [8]int64
 	b = b[1:]
 	for i := range nums {
 		var n int
 		switch i {
-		case 1, 2:
+		case 2, 3:
 			nums[i], n = binary.Varint(b)
 		default:
 			var u uint64
@@ -88,11 +90,12 @@ func decodePartition(name string, b []byte) (*partition, error) {
 		b = b[n:]
 	}
 	p := &partition{
-		Progress:   Progress{Partition: name, TxID: TxID(nums[0]), Epoch: nums[1], CommittedAt: time.UnixMilli(nums[2]).UTC()},
-		chunks:     int(nums[3]),
-		tombstones: int(nums[4]),
-		whole:      nums[5] != 0,
-		open:       TxID(nums[6]),
+		Progress:   Progress{Partition: name, TxID: TxID(nums[1]), Epoch: nums[2], CommittedAt: time.UnixMilli(nums[3]).UTC()},
+		id:         PartitionID(nums[0]),
+		chunks:     int(nums[4]),
+		tombstones: int(nums[5]),
+		whole:      nums[6] != 0,
+		open:       TxID(nums[7]),
 	}
 	if len(b) > 0 {
 		p.Offsets = b
@@ -100,20 +103,38 @@ func decodePartition(name string, b []byte) (*partition, error) {
 	return p, nil
 }
 
+// partitions are all partitions of a state.
+type partitions struct {
+	byName map[string]*partition
+	byID   map[PartitionID]*partition
+	last   PartitionID // the highest id
+}
+
+func (all *partitions) put(p *partition) {
+	all.byName[p.Partition] = p
+	if p.id != 0 {
+		all.byID[p.id] = p
+		all.last = max(all.last, p.id)
+	}
+}
+
 // loadProgress reads the progress of every partition.
-func loadProgress(ctx context.Context, from MetaReader) (map[string]*partition, error) {
+func loadProgress(ctx context.Context, from MetaReader) (partitions, error) {
 	entries, err := from.Meta(ctx, progressName(""))
 	if err != nil {
-		return nil, fmt.Errorf("read progress: %w", err)
+		return partitions{}, fmt.Errorf("read progress: %w", err)
 	}
-	all := make(map[string]*partition, len(entries))
+	all := partitions{
+		byName: make(map[string]*partition, len(entries)),
+		byID:   make(map[PartitionID]*partition, len(entries)),
+	}
 	for _, e := range entries {
 		name := e.Name[len(progressName("")):]
 		p, err := decodePartition(name, e.Value)
 		if err != nil {
-			return nil, err
+			return partitions{}, err
 		}
-		all[name] = p
+		all.put(p)
 	}
 	return all, nil
 }

@@ -13,7 +13,7 @@ func TestProgressRoundTrips(t *testing.T) {
 	for _, p := range []partition{
 		{},
 		{Progress: Progress{Partition: "p", TxID: math.MaxInt64, Epoch: math.MaxInt64, Offsets: []byte(`{"a":[1]}`), CommittedAt: time.UnixMilli(1).UTC()}},
-		{Progress: Progress{TxID: 7}, chunks: 3, tombstones: 1 << 20, whole: true, open: 8},
+		{Progress: Progress{TxID: 7}, id: 1 << 20, chunks: 3, tombstones: 1 << 20, whole: true, open: 8},
 	} {
 		if p.CommittedAt.IsZero() {
 			p.CommittedAt = time.UnixMilli(0).UTC()

@@ -12,6 +12,9 @@ type Record struct {
 	TxID TxID  // the batch that wrote last, NoTxID if none was numbered
 	Curr Value // no value: a tombstone, the key was removed
 	Prev Value // before the batch TxID; no value: there was none
+
+	Partition PartitionID // that wrote first under TxID
+	Shares    string      // what further partitions did under TxID; see share
 }
 
 // Codec turns records into bytes and back. The bytes begin with a version.
@@ -27,7 +30,9 @@ type Codec interface {
 type Rules interface {
 	// View returns what a reader that works under x sees, or a StaleTxError.
 	View(stored Record, x TxID) (Value, error)
-	// Resolve returns what the first operation of an attempt at x finds, or a StaleTxError.
+	// Resolve returns what the first operation of an attempt at x finds, or a
+	// StaleTxError. A stored record with txid x is an earlier attempt's of the same
+	// partition. It leaves Partition and Shares of Next alone.
 	Resolve(stored Record, x TxID) (Resolution, error)
 }
 
@@ -67,16 +72,28 @@ type Kind interface {
 	Replays() Replays
 }
 
-// DecodeRecordHead decodes what the records of the numbered kinds begin with: a
-// version byte, which must be the one given, and a txid as uvarint. It returns
-// what follows.
-func DecodeRecordHead(b []byte, version byte) (TxID, []byte, error) {
+// AppendRecordHead appends what the records of the numbered kinds begin with: a
+// version byte, the txid and the partition as uvarints.
+func AppendRecordHead(dst []byte, version byte, r Record) []byte {
+	dst = append(dst, version)
+	dst = binary.AppendUvarint(dst, uint64(r.TxID))
+	return binary.AppendUvarint(dst, uint64(r.Partition))
+}
+
+// DecodeRecordHead decodes what AppendRecordHead appends, of the version given, and
+// returns what follows.
+func DecodeRecordHead(b []byte, version byte) (Record, []byte, error) {
 	if len(b) == 0 || b[0] != version {
-		return 0, nil, fmt.Errorf("%w: unknown version", ErrCorrupt)
+		return Record{}, nil, fmt.Errorf("%w: unknown version", ErrCorrupt)
 	}
 	x, n := binary.Uvarint(b[1:])
 	if n <= 0 || x > math.MaxInt64 {
-		return 0, nil, fmt.Errorf("%w: bad txid", ErrCorrupt)
+		return Record{}, nil, fmt.Errorf("%w: bad txid", ErrCorrupt)
 	}
-	return TxID(x), b[1+n:], nil
+	b = b[1+n:]
+	p, n := binary.Uvarint(b)
+	if n <= 0 || p > math.MaxUint32 {
+		return Record{}, nil, fmt.Errorf("%w: bad partition", ErrCorrupt)
+	}
+	return Record{TxID: TxID(x), Partition: PartitionID(p)}, b[n:], nil
 }

@@ -14,10 +14,12 @@ type ValueUpdater interface {
 // argument may be left out, arg is no value.
 type Op func(stored, arg Value) (Value, error)
 
-// Updater is a named operation bound to its argument.
+// Updater is a named operation bound to its argument. Only what has a name that
+// LookupOp knows can be kept for a replay by another partition; see Record.Shares.
 type Updater struct {
-	Op  Op
-	Arg Value
+	Name string
+	Op   Op
+	Arg  Value
 }
 
 var _ ValueUpdater = (*Updater)(nil)

@@ -6,7 +6,6 @@
 package opaque
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"tine/mapstate"
@@ -50,33 +49,32 @@ func (k Kind) Resolve(stored mapstate.Record, x mapstate.TxID) (mapstate.Resolut
 	return r, nil
 }
 
-// version begins every stored record: version, txid as uvarint, current value,
-// previous value.
-const version = 1
+// version begins every stored record: version, txid, partition, current value,
+// previous value, shares.
+const version = 2
 
 // AppendRecord implements mapstate.Codec.
 func (Kind) AppendRecord(dst []byte, r mapstate.Record) []byte {
-	dst = append(dst, version)
-	dst = binary.AppendUvarint(dst, uint64(r.TxID))
+	dst = mapstate.AppendRecordHead(dst, version, r)
 	dst = mapstate.AppendValue(dst, r.Curr)
-	return mapstate.AppendValue(dst, r.Prev)
+	dst = mapstate.AppendValue(dst, r.Prev)
+	return append(dst, r.Shares...)
 }
 
 // DecodeRecord implements mapstate.Codec.
 func (Kind) DecodeRecord(b []byte) (mapstate.Record, error) {
-	txid, rest, err := mapstate.DecodeRecordHead(b, version)
+	r, rest, err := mapstate.DecodeRecordHead(b, version)
 	if err != nil {
 		return mapstate.Record{}, fmt.Errorf("opaque record: %w", err)
 	}
-	r := mapstate.Record{TxID: txid}
 	if r.Curr, rest, err = mapstate.DecodeValue(rest); err != nil {
 		return mapstate.Record{}, fmt.Errorf("opaque record: current value: %w", err)
 	}
 	if r.Prev, rest, err = mapstate.DecodeValue(rest); err != nil {
 		return mapstate.Record{}, fmt.Errorf("opaque record: previous value: %w", err)
 	}
-	if len(rest) > 0 {
-		return mapstate.Record{}, fmt.Errorf("opaque record: %w: %d bytes left over", mapstate.ErrCorrupt, len(rest))
+	if r.Shares, err = mapstate.DecodeShares(rest); err != nil {
+		return mapstate.Record{}, fmt.Errorf("opaque record: %w", err)
 	}
 	return r, nil
 }

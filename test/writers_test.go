@@ -10,12 +10,9 @@ import (
 	"tine/mapstate/mapstatetest"
 )
 
-// writer is one partition's: its progress, and what it is in the middle of. The
-// writers of a history have txids of their own, since the oracle does not say what
-// becomes of a key that two of them write under one.
+// writer is one partition's: its progress, and what it is in the middle of.
 type writer struct {
 	progress mapstate.Progress
-	whole    bool // the last numbered attempt was
 	first    mapstate.TxID
 	stride   mapstate.TxID
 
@@ -27,12 +24,17 @@ type writer struct {
 }
 
 func drawWriters(t *rapid.T) []*writer {
-	all := []*writer{{first: 1, stride: 1}}
-	if rapid.Bool().Draw(t, "two writers") {
-		all = []*writer{{first: 1, stride: 2}, {first: 2, stride: 2}}
-		all[1].progress.Partition = "second"
+	switch rapid.IntRange(0, 3).Draw(t, "writers") {
+	case 0:
+		return []*writer{newWriter("", 1, 1)}
+	case 1: // with txids of their own
+		return []*writer{newWriter("", 1, 2), newWriter("second", 2, 2)}
 	}
-	return all
+	return []*writer{newWriter("", 1, 1), newWriter("second", 1, 1), newWriter("third", 1, 1)}
+}
+
+func newWriter(partition string, first, stride mapstate.TxID) *writer {
+	return &writer{progress: mapstate.Progress{Partition: partition}, first: first, stride: stride}
 }
 
 // drawTxID draws a txid: a replay's, the next one, a later or an earlier one, or none.
@@ -64,6 +66,15 @@ func drawOffsets(t *rapid.T) []byte {
 		return nil
 	}
 	return fmt.Appendf(nil, `{"at":[%d,"é"]}`, rapid.IntRange(0, 99).Draw(t, "offset"))
+}
+
+// drawZombie makes some envelopes those of a writer that has been overtaken.
+func drawZombie(t *rapid.T, env *mapstate.Envelope) bool {
+	if env.Epoch < 2 || rapid.IntRange(0, 3).Draw(t, "zombie") > 0 {
+		return false
+	}
+	env.Epoch--
+	return true
 }
 
 // keyPool are the keys of histories.

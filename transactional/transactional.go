@@ -6,7 +6,6 @@
 package transactional
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"tine/mapstate"
@@ -43,28 +42,27 @@ func (Kind) Resolve(stored mapstate.Record, x mapstate.TxID) (mapstate.Resolutio
 	return r, nil
 }
 
-// version begins every stored record: version, txid as uvarint, value.
-const version = 1
+// version begins every stored record: version, txid, partition, value, shares.
+const version = 2
 
 // AppendRecord implements mapstate.Codec.
 func (Kind) AppendRecord(dst []byte, r mapstate.Record) []byte {
-	dst = append(dst, version)
-	dst = binary.AppendUvarint(dst, uint64(r.TxID))
-	return mapstate.AppendValue(dst, r.Curr)
+	dst = mapstate.AppendRecordHead(dst, version, r)
+	dst = mapstate.AppendValue(dst, r.Curr)
+	return append(dst, r.Shares...)
 }
 
 // DecodeRecord implements mapstate.Codec.
 func (Kind) DecodeRecord(b []byte) (mapstate.Record, error) {
-	txid, rest, err := mapstate.DecodeRecordHead(b, version)
+	r, rest, err := mapstate.DecodeRecordHead(b, version)
 	if err != nil {
 		return mapstate.Record{}, fmt.Errorf("transactional record: %w", err)
 	}
-	r := mapstate.Record{TxID: txid}
 	if r.Curr, rest, err = mapstate.DecodeValue(rest); err != nil {
 		return mapstate.Record{}, fmt.Errorf("transactional record: value: %w", err)
 	}
-	if len(rest) > 0 {
-		return mapstate.Record{}, fmt.Errorf("transactional record: %w: %d bytes left over", mapstate.ErrCorrupt, len(rest))
+	if r.Shares, err = mapstate.DecodeShares(rest); err != nil {
+		return mapstate.Record{}, fmt.Errorf("transactional record: %w", err)
 	}
 	return r, nil
 }

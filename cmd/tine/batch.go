@@ -52,7 +52,7 @@ again after a lost answer does nothing and says so.`,
   tine commit words --txid 7 --offsets '{"file":"part-0","line":1200}'`,
 		Args: wants("STATE"),
 	}
-	env := takeBatch(cmd, "offsets")
+	env := takeBatch(cmd, "epoch", "offsets")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := env.numbered()
 		if err != nil {
@@ -75,7 +75,7 @@ func (c *cli) abortCommand() *cobra.Command {
   tine abort words --txid 7 --partition p0`,
 		Args: wants("STATE"),
 	}
-	env := takeBatch(cmd)
+	env := takeBatch(cmd, "epoch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := env.numbered()
 		if err != nil {

@@ -80,7 +80,7 @@ func JSON(text string) mapstate.Value {
 // Update returns the named operation bound to an argument as Val takes it. It
 // panics on an unknown name.
 func Update(op string, arg any) *mapstate.Updater {
-	return &mapstate.Updater{Op: must(mapstate.LookupOp(op)).Op, Arg: Val(arg)}
+	return &mapstate.Updater{Name: op, Op: must(mapstate.LookupOp(op)).Op, Arg: Val(arg)}
 }
 
 // Updates returns one Update of each argument.

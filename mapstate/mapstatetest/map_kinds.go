@@ -13,22 +13,32 @@ func kindChecks(kind mapstate.Kind) map[string]func(*testing.T, *state) {
 	switch kind.Replays() {
 	case mapstate.ReplaySkips:
 		return map[string]func(*testing.T, *state){
-			"ManManDog":                    manManDog,
-			"StormsTransactionalSequence":  stormTransactional,
-			"APutAtTheStoredTxIDWrites":    putWritesAgain,
-			"TwoUpdatesOfOneKeyAreOneUnit": twoUpdatesAreOneUnit,
+			"ManManDog":                     manManDog,
+			"StormsTransactionalSequence":   stormTransactional,
+			"APutAtTheStoredTxIDWrites":     putWritesAgain,
+			"TwoUpdatesOfOneKeyAreOneUnit":  twoUpdatesAreOneUnit,
+			"PartsBuildOnOtherPartitions":   partsBuildOnOthers,
+			"EachPartitionsReplayIsSkipped": sharedSkips,
+			"UpdatersOfOnesOwnMayShareKeys": unnamedUpdaters,
 		}
 	case mapstate.ReplayRestarts:
 		return map[string]func(*testing.T, *state){
-			"StormsOpaqueValues":                  stormOpaqueValues,
-			"StormsOpaqueSequence":                stormOpaqueSequence,
-			"StormsMemoryMapRemove":               stormRemove,
-			"AReplayAfterARemovalStartsFromPrev":  replayAfterRemoval,
-			"AWholeReplayRestoresWhatItOmits":     wholeReplayRestores,
-			"RestoreSparesOtherPartitions":        restoreSparesOthers,
-			"TombstonesLastUntilALaterBatch":      tombstonesLast,
-			"ARestoredKeyIsRestoredByEveryReplay": restoredAgain,
-			"AnUnnumberedRemovalIsSweptInTheEnd":  unnumberedRemoval,
+			"StormsOpaqueValues":                    stormOpaqueValues,
+			"StormsOpaqueSequence":                  stormOpaqueSequence,
+			"StormsMemoryMapRemove":                 stormRemove,
+			"AReplayAfterARemovalStartsFromPrev":    replayAfterRemoval,
+			"AWholeReplayRestoresWhatItOmits":       wholeReplayRestores,
+			"TombstonesLastUntilALaterBatch":        tombstonesLast,
+			"ARestoredKeyIsRestoredByEveryReplay":   restoredAgain,
+			"AnUnnumberedRemovalIsSweptInTheEnd":    unnumberedRemoval,
+			"PartsBuildOnOtherPartitions":           partsBuildOnOthers,
+			"AReplayReplacesItsOwnShare":            sharedReplay,
+			"SharesAreInTheOrderOfCommits":          sharedOrder,
+			"ARestoreTakesItsOwnShare":              sharedRestore,
+			"TwoKeysSwapPartitions":                 swappedKeys,
+			"SharesHoldRemovalsAndUnnumberedWrites": sharedRemoval,
+			"UnnamedUpdatersCannotBeShared":         unnamedUpdaters,
+			"SharesAreBounded":                      boundedShare,
 		}
 	}
 	return map[string]func(*testing.T, *state){"AReplayIsAppliedAgain": replayApplies}
@@ -203,16 +213,6 @@ func wholeReplayRestores(t *testing.T, s *state) {
 	s.holds("a", "12 prev 10 @7", "d", "1 prev 1 @7")
 }
 
-func restoreSparesOthers(t *testing.T, s *state) {
-	p := mapstate.Envelope{TxID: 1, Partition: "p", Whole: true}
-	q := mapstate.Envelope{TxID: 1, Partition: "q", Whole: true}
-	s.mustSum(p, "a", 1, "own", 1)
-	s.mustSum(q, "a", 10)
-	require.Equal(t, 1, s.mustSum(p, "b", 1).Restored)
-	s.value(at(0), "own", "absent")
-	s.value(at(0), "a", "11")
-}
-
 func tombstonesLast(t *testing.T, s *state) {
 	s.put(at(1), "a", 10)
 	s.put(at(1), "back", 10)
@@ -231,16 +231,22 @@ func tombstonesLast(t *testing.T, s *state) {
 	s.holds("back", "1 @3")
 }
 
-// unnumberedRemoval is swept with its partition's next batch, also where the last one
-// was replayed whole in between.
+// unnumberedRemoval leaves a tombstone only as long as a partition may replay the
+// batch that wrote the key, whoever removes it.
 func unnumberedRemoval(t *testing.T, s *state) {
-	s.put(at(1), "a", 10)
-	s.mustSum(whole(2), "b", 1)
-	s.remove(at(0), "a")
+	s.put(at(1), "old", 10)
+	s.mustSum(whole(2), "a", 1, "b", 1)
+	s.remove(at(0), "old")
+	require.False(t, s.stored("old"), "batch 1 cannot be replayed")
+	s.remove(mapstate.Envelope{Partition: "another"}, "a")
+	s.remove(at(0), "b")
+	require.True(t, s.stored("a"))
+	s.restart()
 	s.mustSum(whole(2), "b", 2)
 	require.True(t, s.stored("a"))
-	s.mustSum(at(3), "b", 1)
+	s.mustSum(at(3), "c", 1)
 	require.False(t, s.stored("a"))
+	s.value(at(0), "b", "2")
 }
 
 func restoredAgain(t *testing.T, s *state) {

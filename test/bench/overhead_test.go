@@ -46,7 +46,7 @@ func BenchmarkWhatDoesAnUpdateCostBeforeTheStore(b *testing.B) {
 func sums(b *testing.B) []mapstate.ValueUpdater {
 	op, err := mapstate.LookupOp("sum")
 	require.NoError(b, err)
-	update := &mapstate.Updater{Op: op.Op, Arg: mapstate.Int(1)}
+	update := &mapstate.Updater{Name: op.Name, Op: op.Op, Arg: mapstate.Int(1)}
 	updaters := make([]mapstate.ValueUpdater, batchKeys)
 	for i := range updaters {
 		updaters[i] = update

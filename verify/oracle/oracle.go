@@ -3,6 +3,7 @@ package oracle
 import (
 	"errors"
 	"maps"
+	"slices"
 
 	"tine/mapstate"
 )
@@ -11,9 +12,6 @@ import (
 // checked by eye against the table of the three kinds, not to be fast: an
 // attempt is a list of operations, run from the start on a copy of the state.
 // Its methods are those of mapstate.Map.
-//
-// It does not say what becomes of a key that two partitions write under one
-// txid.
 type Map struct {
 	kind    string // nontx, transactional or opaque
 	keys    map[mapstate.Key]Held
@@ -24,15 +22,63 @@ type Map struct {
 // Held is what is stored under a key: value v, previous value p, txid t of the
 // table. A tombstone has no value.
 type Held struct {
-	V, P mapstate.Value
-	T    mapstate.TxID
-	by   string // the partition that wrote it under T
+	V, P   mapstate.Value
+	T      mapstate.TxID
+	shares []share // of the partitions that wrote it under T, in the order in which they did
+}
+
+// share is what one partition did to a key under one txid. A replay of the
+// partition replaces its share and leaves those of the others.
+type share struct {
+	by    string
+	steps []step
+}
+
+// of returns the share of a partition, nil if it has none.
+func (h Held) of(partition string) *share {
+	for i := range h.shares {
+		if h.shares[i].by == partition {
+			return &h.shares[i]
+		}
+	}
+	return nil
+}
+
+// without returns h as the other partitions of its batch leave it.
+func (h Held) without(partition string) (Held, error) {
+	v, others := h.P, []share(nil)
+	for _, sh := range h.shares {
+		if sh.by == partition {
+			continue
+		}
+		others = append(others, sh)
+		for _, s := range sh.steps {
+			var err error
+			if v, err = s.apply(v, false); err != nil {
+				return Held{}, err
+			}
+		}
+	}
+	return Held{V: v, P: h.P, T: h.T, shares: others}, nil
+}
+
+// with returns h with a step more in the last share, which is a partition's.
+func (h Held) with(partition string, s step) Held {
+	h.shares = slices.Clone(h.shares)
+	if n := len(h.shares); n == 0 || h.shares[n-1].by != partition {
+		h.shares = append(h.shares, share{by: partition})
+	}
+	last := &h.shares[len(h.shares)-1]
+	last.steps = append(slices.Clip(last.steps), s)
+	return h
 }
 
 // writerState is a partition's progress.
 type writerState struct {
 	txid    mapstate.TxID
 	epoch   int64
+	offsets []byte
+	whole   bool                  // the last attempt at txid was
 	touched map[mapstate.Key]bool // by all attempts at txid
 	begun   mapstate.TxID         // a batch that was open and is not committed; restarts do not forget it
 }
@@ -69,7 +115,7 @@ func First(kind string, stored Held, x mapstate.TxID) (base mapstate.Value, next
 	case kind == "nontx":
 		return v, Held{}, false, false, nil
 	case x == mapstate.NoTxID: // un-numbered: t and p stay
-		return v, Held{P: p, T: t, by: stored.by}, false, false, nil
+		return v, Held{P: p, T: t, shares: stored.shares}, false, false, nil
 	case t > x:
 		return v, Held{}, false, false, &mapstate.StaleTxError{Stored: t, Got: x}
 	case kind == "transactional":
@@ -104,21 +150,19 @@ func (o *Map) attempt(env mapstate.Envelope, log []step) (after map[mapstate.Key
 	after = maps.Clone(o.keys)
 	keeps, touched := map[mapstate.Key]bool{}, map[mapstate.Key]bool{}
 	for _, s := range log {
-		base, next, replay, keep, err := First(o.kind, o.keys[s.key], env.TxID)
+		base, next, replay, keep, err := o.find(env, s.key)
 		if err != nil {
 			return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
 		}
 		if touched[s.key] { // not the first: it finds what the one before left
-			base, keep = after[s.key].V, keeps[s.key]
+			next, keep = after[s.key], keeps[s.key]
+			base = next.V
 		}
 		touched[s.key] = true
 		if next.V, err = s.apply(base, keep); err != nil {
 			return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
 		}
-		if env.TxID != mapstate.NoTxID {
-			next.by = env.Partition
-		}
-		after[s.key] = next
+		after[s.key] = o.shared(env, next, s)
 		keeps[s.key] = keep && s.update != nil
 		if s.update != nil {
 			res.Values = append(res.Values, next.V)
@@ -132,16 +176,54 @@ func (o *Map) attempt(env mapstate.Envelope, log []step) (after map[mapstate.Key
 	if o.kind == "opaque" && env.Whole && env.TxID != mapstate.NoTxID && env.TxID == w.txid {
 		for key := range w.touched {
 			h := after[key]
-			if !touched[key] && h.T == env.TxID && h.by == env.Partition {
-				if h.V != h.P {
-					res.Restored++
-				}
-				h.V = h.P
-				after[key] = h
+			if touched[key] || h.T != env.TxID || h.of(env.Partition) == nil {
+				continue
 			}
+			rest, err := h.without(env.Partition)
+			if err != nil {
+				return nil, res, &mapstate.KeyError{Key: key, Err: err}
+			}
+			if rest.V != h.V {
+				res.Restored++
+			}
+			rest.shares = append(rest.shares, share{by: env.Partition}) // it was here, and did nothing
+			after[key] = rest
 		}
 	}
 	return after, res, nil
+}
+
+// find is First, and the law of keys that several partitions touch under one txid:
+// the first time, a partition builds upon what the others did; when it replays, its
+// own share goes and those of the others stay.
+func (o *Map) find(env mapstate.Envelope, key mapstate.Key) (base mapstate.Value, next Held, replay, keep bool, err error) {
+	stored := o.keys[key]
+	base, next, replay, keep, err = First(o.kind, stored, env.TxID)
+	switch {
+	case err != nil || o.kind == "nontx" || env.TxID == mapstate.NoTxID || stored.T != env.TxID:
+		return base, next, replay, keep, err
+	case stored.of(env.Partition) == nil:
+		return stored.V, stored, false, false, nil
+	case o.kind == "transactional":
+		next.shares = stored.shares
+		return base, next, replay, keep, nil
+	}
+	next, err = stored.without(env.Partition)
+	return next.V, next, true, false, err
+}
+
+// shared notes in h who did a step. An un-numbered write is the work of the
+// partition that wrote last, and goes with it when it replays.
+func (o *Map) shared(env mapstate.Envelope, h Held, s step) Held {
+	switch {
+	case o.kind == "nontx" || o.kind == "transactional" && h.of(env.Partition) != nil:
+		return h
+	case env.TxID != mapstate.NoTxID:
+		return h.with(env.Partition, s)
+	case len(h.shares) > 0:
+		return h.with(h.shares[len(h.shares)-1].by, step{put: h.V})
+	}
+	return h
 }
 
 // apply returns the value that a step leaves where it finds base.
@@ -167,17 +249,22 @@ func (o *Map) commit(env mapstate.Envelope, log []step) (mapstate.Result, error)
 		if x >= w.begun {
 			w.begun = mapstate.NoTxID
 		}
-		if x != w.txid {
-			w.txid, w.touched = x, map[mapstate.Key]bool{}
+		w.touched = maps.Clone(w.touched)
+		if x != w.txid || w.touched == nil {
+			w.touched = map[mapstate.Key]bool{}
 		}
+		w.txid, w.whole = x, env.Whole
 		for _, s := range log {
 			w.touched[s.key] = true
 		}
 	}
+	if env.Offsets != nil {
+		w.offsets = env.Offsets
+	}
 	o.writers[env.Partition] = w
-	// A removed key leaves a tombstone until its writer can no longer replay the batch.
+	// A removed key leaves a tombstone as long as a partition may replay the batch that left it.
 	maps.DeleteFunc(after, func(_ mapstate.Key, h Held) bool {
-		return h.V.IsNone() && (h.T == mapstate.NoTxID || h.T < env.TxID && h.by == env.Partition)
+		return h.V.IsNone() && !slices.ContainsFunc(h.shares, func(sh share) bool { return o.writers[sh.by].txid == h.T })
 	})
 	o.keys = after
 	return res, nil
@@ -205,6 +292,9 @@ func (o *Map) request(env mapstate.Envelope, steps []step) (mapstate.Result, err
 		return mapstate.Result{}, err
 	}
 	b.env.Epoch = env.Epoch
+	if env.Offsets != nil {
+		b.env.Offsets = env.Offsets
+	}
 	o.open[env.Partition] = b
 	return mapstate.Result{
 		Values:   append([]mapstate.Value(nil), all.Values[len(before.Values):]...),
@@ -255,6 +345,11 @@ func (o *Map) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Value
 		if err != nil {
 			return nil, err
 		}
+		for _, k := range keys {
+			if base, _, _, _, err := o.find(b.env, k); err == nil {
+				staged[k] = Held{V: base}
+			}
+		}
 		for _, s := range b.log {
 			staged[s.key] = after[s.key]
 		}
@@ -290,29 +385,36 @@ func (o *Map) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
 	return mapstate.Begun{Committed: last, Replay: last == env.TxID}, nil
 }
 
-// Commit commits the open batch of env.
+// Commit commits the open batch of env. Epoch 0 is not compared.
 func (o *Map) Commit(env mapstate.Envelope) (mapstate.Result, error) {
 	b, ok := o.open[env.Partition]
-	switch {
-	case ok && b.env.TxID == env.TxID:
+	if ok && b.env.TxID == env.TxID && (env.Epoch == 0 || env.Epoch >= b.env.Epoch) {
+		b.env.Epoch = max(b.env.Epoch, env.Epoch)
+		if env.Offsets != nil {
+			b.env.Offsets = env.Offsets
+		}
+		o.open[env.Partition] = b
 		res, err := o.commit(b.env, b.log)
-		if errors.Is(err, mapstate.ErrStaleTx) || errors.Is(err, mapstate.ErrFenced) {
-			delete(o.open, env.Partition) // overtaken: it can never be committed
+		if err == nil || errors.Is(err, mapstate.ErrStaleTx) || errors.Is(err, mapstate.ErrFenced) {
+			delete(o.open, env.Partition) // if refused, then since it was overtaken and can never be committed
 		}
-		if err != nil {
-			return res, err
-		}
-		delete(o.open, env.Partition)
 		res.Values = nil
-		return res, nil
-	case !ok && env.TxID != mapstate.NoTxID && env.TxID == o.writers[env.Partition].txid && env.TxID != o.writers[env.Partition].begun:
+		return res, err
+	}
+	if err := o.fenced(env); err != nil {
+		return mapstate.Result{}, err
+	}
+	if w := o.writers[env.Partition]; !ok && env.TxID != mapstate.NoTxID && env.TxID == w.txid && w.whole && env.TxID != w.begun {
 		return mapstate.Result{AlreadyCommitted: true}, nil
 	}
 	return mapstate.Result{}, mapstate.ErrNoOpenBatch
 }
 
-// Abort drops the open batch of env.
+// Abort drops the open batch of env. Epoch 0 is not compared.
 func (o *Map) Abort(env mapstate.Envelope) error {
+	if err := o.fenced(env); err != nil {
+		return err
+	}
 	if b, ok := o.open[env.Partition]; !ok || b.env.TxID != env.TxID {
 		return mapstate.ErrNoOpenBatch
 	}
@@ -320,5 +422,39 @@ func (o *Map) Abort(env mapstate.Envelope) error {
 	return nil
 }
 
+// fenced refuses to end a batch for a writer that another has taken over from.
+func (o *Map) fenced(env mapstate.Envelope) error {
+	highest := o.writers[env.Partition].epoch
+	if b, ok := o.open[env.Partition]; ok {
+		highest = max(highest, b.env.Epoch)
+	}
+	if env.Epoch != 0 && env.Epoch < highest {
+		return &mapstate.FencedError{Partition: env.Partition, Stored: highest, Got: env.Epoch}
+	}
+	return nil
+}
+
+// Restart drops all open batches, as a server does that stops. That they were begun
+// is not forgotten.
+func (o *Map) Restart() { clear(o.open) }
+
 // Held returns what is stored under each key, tombstones included.
 func (o *Map) Held() map[mapstate.Key]Held { return maps.Clone(o.keys) }
+
+// Progress returns the progress of every partition that has some, in order of name.
+// It does not know the time.
+func (o *Map) Progress() []mapstate.Progress {
+	all := []mapstate.Progress{}
+	for _, name := range slices.Sorted(maps.Keys(o.writers)) {
+		w := o.writers[name]
+		if w.txid != mapstate.NoTxID || w.epoch != 0 || w.offsets != nil {
+			all = append(all, mapstate.Progress{Partition: name, TxID: w.txid, Epoch: w.epoch, Offsets: w.offsets})
+		}
+	}
+	return all
+}
+
+// Clone returns a copy that goes its own way.
+func (o *Map) Clone() *Map {
+	return &Map{kind: o.kind, keys: maps.Clone(o.keys), writers: maps.Clone(o.writers), open: maps.Clone(o.open)}
+}
