@@ -138,7 +138,7 @@ func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) 
 	guarded := m.kind.Replays() != ReplayApplies
 	newBatch := w.env.TxID > w.last.TxID
 	// A kind that skips replays restores nothing, and goes on knowing the keys of the attempts before.
-	whole := m.kind.Replays() == ReplayRestarts && w.env.Whole && w.env.TxID != NoTxID && !newBatch
+	whole := m.kind.Replays() == ReplayRestarts && w.env.Whole && w.env.TxID != NoTxID && (!newBatch || w.resumes())
 	w.from = w.last.chunks
 	if guarded && (newBatch || whole) {
 		w.from, w.next.tombstones = 0, 0
@@ -149,16 +149,19 @@ func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) 
 		}
 	}
 	if guarded {
-		if err := w.touch(whole); err != nil {
+		if err := w.touch(ctx, whole); err != nil {
 			return nil, err
 		}
 	}
 	w.out.Records = w.a.writes()
-	if guarded {
-		if newBatch && w.last.tombstones > 0 {
-			if err := w.sweep(ctx); err != nil {
-				return nil, err
-			}
+	if guarded && newBatch && w.last.tombstones > 0 {
+		if err := w.sweep(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if m.opts.Torn && guarded && w.env.TxID != NoTxID && len(w.out.Records) > 0 {
+		if err := w.intend(ctx); err != nil {
+			return nil, err
 		}
 	}
 	w.list()
@@ -215,7 +218,7 @@ func (m *Map) wrote(err error) {
 // restore takes back what earlier attempts at this batch did to keys that this one
 // does not touch.
 func (w *commitWriter) restore(ctx context.Context, res *Result) error {
-	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
+	touches, err := w.earlier(ctx)
 	if err != nil {
 		return err
 	}
@@ -246,8 +249,9 @@ func (w *commitWriter) restore(ctx context.Context, res *Result) error {
 // touch lists the keys of this attempt: of a whole batch all of them, of a part
 // those that earlier parts have not listed. A tombstone that nobody needs is a
 // removal.
-func (w *commitWriter) touch(whole bool) error {
+func (w *commitWriter) touch(ctx context.Context, whole bool) error {
 	lists := w.m.kind.Replays() == ReplayRestarts && w.env.TxID != NoTxID // others need their tombstones only
+	resumes := w.resumes()
 	for i := range w.a.slots {
 		s := &w.a.slots[i]
 		dead := s.tombstone() && (s.written || whole)
@@ -261,12 +265,15 @@ func (w *commitWriter) touch(whole bool) error {
 			}
 			continue
 		}
-		if dead || whole || lists && s.written && !s.replay {
+		if dead || whole || lists && s.written && (resumes || !s.replay) {
 			w.touched = appendTouch(w.touched, touch{key: s.key, tombstone: dead})
 		}
 		if dead {
 			w.next.tombstones++
 		}
+	}
+	if resumes && !whole {
+		return w.carry(ctx)
 	}
 	return nil
 }
@@ -274,7 +281,7 @@ func (w *commitWriter) touch(whole bool) error {
 // sweep deletes the tombstones of the partition's last batch, now that a later
 // one commits and it can no longer be replayed.
 func (w *commitWriter) sweep(ctx context.Context) error {
-	touches, err := loadTouches(ctx, w.m.backing, w.env.Partition)
+	touches, err := loadTouches(ctx, w.m.backing, chunkPrefix(w.env.Partition))
 	if err != nil {
 		return err
 	}
@@ -360,6 +367,11 @@ func (w *commitWriter) progress() {
 		next.TxID, next.whole = env.TxID, env.Whole
 		if env.TxID >= next.open {
 			next.open = NoTxID
+		}
+		next.pending, next.intents = last.pending, last.intents
+		if env.TxID >= last.pending {
+			w.out.Meta = w.dropIntents(w.out.Meta)
+			next.pending, next.intents = NoTxID, 0
 		}
 	}
 	next.Epoch = env.Epoch

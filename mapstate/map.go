@@ -16,6 +16,10 @@ type Options struct {
 	// Interval leaves writes to the backing's sync interval; otherwise a commit
 	// returns when it is on disk.
 	Interval bool
+	// Torn says that the backing cannot commit atomically: of a Commit that fails, or that
+	// a crash cuts short, some records may be written; the meta entries come after all
+	// of them.
+	Torn bool
 	// MaxWaiting bounds the requests that wait for the owner; more fail with
 	// ErrOverloaded. 0 is 1024.
 	MaxWaiting int

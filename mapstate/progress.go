@@ -20,7 +20,8 @@ type Progress struct {
 // partition is a Progress and what its next attempt has to know of the last
 // batch's keys. They are kept in the state's meta space:
 //
-//	"p" partition             version, id, txid, epoch, time in ms, chunks, tombstones, whole, open, offsets
+//	"p" partition             version, id, txid, epoch, time in ms, chunks, tombstones, whole, open,
+//	                          pending, intents, offsets
 //	"t" len partition chunk   the keys that an attempt at the txid touched
 //
 // Each part of a batch adds a chunk; the next batch starts again from chunk 0.
@@ -31,6 +32,8 @@ type partition struct {
 	tombstones int         // keys in them that were left as tombstones
 	whole      bool        // the last attempt was the commit of an open batch, or declared whole
 	open       TxID        // a batch that was begun after it and has not been committed
+	pending    TxID        // a batch of which an unfinished attempt may be there in part; see intend
+	intents    int         // chunks stored of its keys
 
 	seq uint64 // of the commit, in this process; not stored
 }
@@ -39,14 +42,18 @@ const progressVersion = 2
 
 func progressName(name string) string { return "p" + name }
 
-func chunkPrefix(name string) string {
-	b := binary.AppendUvarint([]byte{'t'}, uint64(len(name)))
+func chunkPrefix(name string) string { return metaPrefix('t', name) }
+
+func chunkName(name string, n int) string { return numbered(chunkPrefix(name), n) }
+
+// metaPrefix begins the names of a partition's entries of one sort.
+func metaPrefix(sort byte, name string) string {
+	b := binary.AppendUvarint([]byte{sort}, uint64(len(name)))
 	return string(b) + name
 }
 
-func chunkName(name string, n int) string {
-	b := binary.BigEndian.AppendUint32([]byte(chunkPrefix(name)), uint32(n))
-	return string(b)
+func numbered(prefix string, n int) string {
+	return string(binary.BigEndian.AppendUint32([]byte(prefix), uint32(n)))
 }
 
 // encode returns the stored form of p, without its name.
@@ -65,6 +72,8 @@ func (p *partition) encode() []byte {
 		b = append(b, 0)
 	}
 	b = binary.AppendUvarint(b, uint64(p.open))
+	b = binary.AppendUvarint(b, uint64(p.pending))
+	b = binary.AppendUvarint(b, uint64(p.intents))
 	return append(b, p.Offsets...)
 }
 
@@ -72,7 +81,7 @@ func decodePartition(name string, b []byte) (*partition, error) {
 	if len(b) == 0 || b[0] != progressVersion {
 		return nil, fmt.Errorf("progress of partition %q: %w: unknown version", name, ErrCorrupt)
 	}
-	var nums [8]int64
+	var nums [10]int64
 	b = b[1:]
 	for i := range nums {
 		var n int
@@ -96,6 +105,8 @@ func decodePartition(name string, b []byte) (*partition, error) {
 		tombstones: int(nums[5]),
 		whole:      nums[6] != 0,
 		open:       TxID(nums[7]),
+		pending:    TxID(nums[8]),
+		intents:    int(nums[9]),
 	}
 	if len(b) > 0 {
 		p.Offsets = b
@@ -156,10 +167,10 @@ func appendTouch(b []byte, t touch) []byte {
 	return append(b, t.key...)
 }
 
-// loadTouches reads the keys that the partition's last batch touched, in the
-// order in which they were; a key may come more than once.
-func loadTouches(ctx context.Context, from MetaReader, name string) ([]touch, error) {
-	chunks, err := from.Meta(ctx, chunkPrefix(name))
+// loadTouches reads the lists of keys under a prefix, in the order in which they were
+// touched; a key may come more than once.
+func loadTouches(ctx context.Context, from MetaReader, prefix string) ([]touch, error) {
+	chunks, err := from.Meta(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the keys of the last batch: %w", err)
 	}
@@ -169,7 +180,7 @@ func loadTouches(ctx context.Context, from MetaReader, name string) ([]touch, er
 			head, n := uvarint(b)
 			size := int(head >> 1)
 			if n <= 0 || size > len(b)-n {
-				return nil, fmt.Errorf("keys of the last batch of partition %q: %w: cut short", name, ErrCorrupt)
+				return nil, fmt.Errorf("keys of the last batch, under %q: %w: cut short", c.Name, ErrCorrupt)
 			}
 			all = append(all, touch{key: Key(b[n : n+size]), tombstone: head&1 != 0})
 			b = b[n+size:]

@@ -13,7 +13,7 @@ func TestProgressRoundTrips(t *testing.T) {
 	for _, p := range []partition{
 		{},
 		{Progress: Progress{Partition: "p", TxID: math.MaxInt64, Epoch: math.MaxInt64, Offsets: []byte(`{"a":[1]}`), CommittedAt: time.UnixMilli(1).UTC()}},
-		{Progress: Progress{TxID: 7}, id: 1 << 20, chunks: 3, tombstones: 1 << 20, whole: true, open: 8},
+		{Progress: Progress{TxID: 7}, id: 1 << 20, chunks: 3, tombstones: 1 << 20, whole: true, open: 8, pending: 9, intents: 2},
 	} {
 		if p.CommittedAt.IsZero() {
 			p.CommittedAt = time.UnixMilli(0).UTC()
@@ -43,7 +43,7 @@ func FuzzTouches(f *testing.F) {
 		m := NewMemory()
 		_, err := m.Commit(context.Background(), Writes{Meta: []MetaWrite{{Name: chunkName("p", 0), Value: chunk}}})
 		require.NoError(t, err)
-		touches, err := loadTouches(context.Background(), m, "p")
+		touches, err := loadTouches(context.Background(), m, chunkPrefix("p"))
 		if err != nil {
 			require.ErrorIs(t, err, ErrCorrupt)
 			return
@@ -55,7 +55,7 @@ func FuzzTouches(f *testing.F) {
 		m = NewMemory()
 		_, err = m.Commit(context.Background(), Writes{Meta: []MetaWrite{{Name: chunkName("p", 0), Value: again}}})
 		require.NoError(t, err)
-		same, err := loadTouches(context.Background(), m, "p")
+		same, err := loadTouches(context.Background(), m, chunkPrefix("p"))
 		require.NoError(t, err)
 		require.Equal(t, touches, same)
 	})

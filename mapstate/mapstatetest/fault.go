@@ -15,6 +15,7 @@ const (
 	BeforeWrite Moment = iota // Commit fails and has written nothing
 	AfterWrite                // Commit fails, but everything is written
 	InWait                    // Commit succeeds, its Durable fails
+	HalfWay                   // Commit fails, every other record is written, and no meta entry
 )
 
 // Fault is a BackingMap that fails on order. Calls are counted from the order
@@ -85,6 +86,9 @@ func (f *Fault) Commit(ctx context.Context, w mapstate.Writes) (mapstate.Durable
 	if fault != nil && at == BeforeWrite {
 		return nil, fault
 	}
+	if fault != nil && at == HalfWay {
+		w.Records, w.Meta = everyOther(w.Records), nil
+	}
 	d, err := f.BackingMap.Commit(ctx, w)
 	if fault == nil || err != nil {
 		return d, err
@@ -96,6 +100,14 @@ func (f *Fault) Commit(ctx context.Context, w mapstate.Writes) (mapstate.Durable
 		return nil, err
 	}
 	return nil, fault
+}
+
+func everyOther(all []mapstate.Write) []mapstate.Write {
+	half := make([]mapstate.Write, 0, len(all)/2)
+	for i := 1; i < len(all); i += 2 {
+		half = append(half, all[i])
+	}
+	return half
 }
 
 // failedWait waits for a write and says that it failed all the same.

@@ -36,6 +36,7 @@ func TestFaultStrikesACommitAtTheMomentGiven(t *testing.T) {
 		"before the write": {mapstatetest.BeforeWrite, broken, nil},
 		"after the write":  {mapstatetest.AfterWrite, broken, []byte("v")},
 		"in the wait":      {mapstatetest.InWait, nil, []byte("v")},
+		"half way":         {mapstatetest.HalfWay, broken, nil}, // the first record is not in the half
 	} {
 		t.Run(name, func(t *testing.T) {
 			fault := mapstatetest.NewFault(mapstate.NewMemory())
