@@ -20,7 +20,7 @@ import (
 
 var (
 	kills  = flag.Int("tine.kills", 3, "how often TestKilledServersHoldWholeBatches ends the server")
-	rounds = flag.Int("tine.rounds", 6, "how many histories of each sort TestConcurrentHistoriesAreLinearizable takes")
+	rounds = flag.Int("tine.rounds", 30, "how many histories of each sort TestConcurrentHistoriesAreLinearizable takes")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
