@@ -243,6 +243,14 @@ func (m *Map) replayer(r Record, except func(*partition) bool) (*partition, erro
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if !m.kind.Shares() { // it may be anybody's
+		for _, p := range m.partitions.byName {
+			if p.TxID == r.TxID && !except(p) {
+				return p, nil
+			}
+		}
+		return nil, nil
+	}
 	for _, o := range append(shared.others, share{by: shared.first}) {
 		if p := m.partitions.byID[o.by]; p != nil && p.TxID == r.TxID && !except(p) {
 			return p, nil
@@ -254,7 +262,7 @@ func (m *Map) replayer(r Record, except func(*partition) bool) (*partition, erro
 // idOf returns the id of a partition, which gets one for its first numbered attempt.
 func (m *Map) idOf(p *partition, env Envelope) PartitionID {
 	switch {
-	case env.TxID == NoTxID || m.kind.Replays() == ReplayApplies:
+	case env.TxID == NoTxID || !m.kind.Shares():
 		return 0
 	case p.id != 0:
 		return p.id

@@ -68,6 +68,10 @@ type Kind interface {
 	Rules
 	// Name is the kind's name on the wire.
 	Name() string
+	// Shares reports whether records keep Partition and Shares. Without, the partitions of
+	// a batch must not touch each other's keys: a record with the batch's txid is taken for
+	// an earlier attempt's, whoever wrote it.
+	Shares() bool
 	// Replays is what sets the kinds apart.
 	Replays() Replays
 }

@@ -17,6 +17,9 @@ var _ mapstate.Kind = Kind{}
 // Name is "nontx".
 func (Kind) Name() string { return "nontx" }
 
+// Shares is false: a txid is a label here.
+func (Kind) Shares() bool { return false }
+
 // Replays is mapstate.ReplayApplies.
 func (Kind) Replays() mapstate.Replays { return mapstate.ReplayApplies }
 

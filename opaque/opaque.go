@@ -19,6 +19,9 @@ var _ mapstate.Kind = Kind{}
 // Name is "opaque".
 func (Kind) Name() string { return "opaque" }
 
+// Shares is true.
+func (Kind) Shares() bool { return true }
+
 // Replays is mapstate.ReplayRestarts.
 func (Kind) Replays() mapstate.Replays { return mapstate.ReplayRestarts }
 

@@ -19,6 +19,9 @@ var _ mapstate.Kind = Kind{}
 // Name is "transactional".
 func (Kind) Name() string { return "transactional" }
 
+// Shares is true.
+func (Kind) Shares() bool { return true }
+
 // Replays is mapstate.ReplaySkips.
 func (Kind) Replays() mapstate.Replays { return mapstate.ReplaySkips }
 
