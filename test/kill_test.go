@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -55,42 +54,31 @@ func TestKilledServersHoldWholeBatches(t *testing.T) {
 		b = f.start(t)
 		f.resume(t, b, how == terminated)
 	}
-	// The batches whose answers were lost are sent again, and count once.
-	for _, s := range f.sinks {
-		require.NoError(t, s.send(t.Context(), b.client, s.next()))
-	}
-	f.requireHolds(t, b)
-	t.Logf("%d batches were answered, %d of them were lost with interval", f.answered.Load(), f.lost)
+	f.finish(t, b)
+	t.Logf("%d attempts were answered; %d batches that were are lost with interval", f.answered.Load(), f.lost)
 }
 
 // fleet is a set of states, and for each of them a sink of each writer.
 type fleet struct {
 	path, dir string
 	random    *rand.Rand
-	specs     map[string]api.StateSpec // by name of the state
-	sinks     []*sink
-	writers   [][]*sink // the same, by writer
-
-	answered atomic.Int64 // attempts
-	lost     int          // of them
+	groups    []*group
+	answered  atomic.Int64 // attempts
+	lost      int          // batches that were answered
 }
 
 func newFleet(t *testing.T, path string, seed uint64) *fleet {
-	f := &fleet{
-		path: path, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, 0)),
-		specs: make(map[string]api.StateSpec), writers: make([][]*sink, killWriters),
-	}
+	f := &fleet{path: path, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, 0))}
 	for _, kind := range kindNames {
 		for entries, durability := range []string{"sync", "interval"} {
-			name := kind + "-" + durability
-			f.specs[name] = api.StateSpec{Kind: kind, Durability: durability, Cache: &api.CacheSpec{Entries: int64(100 * entries)}}
-			for w := range f.writers {
-				s := &sink{
-					state: name, kind: kind, partition: fmt.Sprint("p", w), epoch: 1, sent: []attempt{{}},
-					random: rand.New(rand.NewPCG(seed, uint64(1+len(f.sinks)))),
+			spec := api.StateSpec{Kind: kind, Durability: durability, Cache: &api.CacheSpec{Entries: int64(100 * entries)}}
+			for _, shared := range []bool{false, true} {
+				g := &group{state: fmt.Sprintf("%s-%s-%v", kind, durability, shared), spec: spec, shared: shared}
+				for w := range killWriters {
+					random := rand.New(rand.NewPCG(seed, uint64(1+killWriters*len(f.groups)+w)))
+					g.sinks = append(g.sinks, &sink{group: g, partition: fmt.Sprint("p", w), random: random, epoch: 1, sent: []attempt{{}}})
 				}
-				f.sinks = append(f.sinks, s)
-				f.writers[w] = append(f.writers[w], s)
+				f.groups = append(f.groups, g)
 			}
 		}
 	}
@@ -103,8 +91,8 @@ func (f *fleet) start(t *testing.T) *binary {
 }
 
 func (f *fleet) createStates(t *testing.T, b *binary) {
-	for name, spec := range f.specs {
-		_, _, err := b.client.CreateState(t.Context(), name, spec)
+	for _, g := range f.groups {
+		_, _, err := b.client.CreateState(t.Context(), g.state, g.spec)
 		require.NoError(t, err)
 	}
 }
@@ -156,12 +144,16 @@ func (f *fleet) end(t *testing.T, b *binary, how ending) {
 // load works until the server is gone, and calls answered for each attempt that was answered.
 func (f *fleet) load(ctx context.Context, client *api.Client, how ending, answered func()) error {
 	var load errgroup.Group
-	for w, sinks := range f.writers {
-		random := rand.New(rand.NewPCG(f.random.Uint64(), uint64(w)))
+	for w := range killWriters {
+		random := rand.New(rand.NewPCG(f.random.Uint64(), 0))
 		load.Go(func() error {
 			for {
-				s := sinks[random.IntN(len(sinks))]
-				if err := s.send(ctx, client, s.next()); err != nil {
+				s := f.groups[random.IntN(len(f.groups))].sinks[w]
+				a, ok := s.next()
+				if !ok {
+					continue // the others are not as far
+				}
+				if err := s.send(ctx, client, a); err != nil {
 					return unlessGone(err, how)
 				}
 				answered()
@@ -169,12 +161,11 @@ func (f *fleet) load(ctx context.Context, client *api.Client, how ending, answer
 		})
 	}
 	for r := range killReaders {
-		random := rand.New(rand.NewPCG(f.random.Uint64(), uint64(r)))
-		// A reader keeps to what of a sink does not change.
-		read := []func(*sink, context.Context, *api.Client) error{(*sink).get, (*sink).scan}[r%2]
+		random := rand.New(rand.NewPCG(f.random.Uint64(), 0))
+		read := []func(*group, context.Context, *api.Client) error{(*group).get, (*group).scan}[r%2]
 		load.Go(func() error {
 			for {
-				if err := read(f.sinks[random.IntN(len(f.sinks))], ctx, client); err != nil {
+				if err := read(f.groups[random.IntN(len(f.groups))], ctx, client); err != nil {
 					return unlessGone(err, how)
 				}
 			}
@@ -202,36 +193,38 @@ func unlessGone(err error, how ending) error {
 // resume lets every sink go on from the progress that its state tells. In order says
 // that the server was stopped, and not killed.
 func (f *fleet) resume(t *testing.T, b *binary, inOrder bool) {
-	for name, spec := range f.specs {
-		all, err := b.client.Progress(t.Context(), name)
+	for _, g := range f.groups {
+		progress, err := b.client.Progress(t.Context(), g.state)
 		require.NoError(t, err)
-		progress := make(map[string]mapstate.Progress)
-		for _, p := range all {
-			progress[p.Partition] = p
-		}
-		for _, s := range f.sinks {
-			if s.state != name {
-				continue
-			}
-			before := s.sent[s.answered]
-			require.NoError(t, s.resume(progress[s.partition], inOrder || spec.Durability == "sync"))
-			f.lost += max(0, int(before.txid-s.sent[0].txid))
-		}
+		lost, err := g.resume(progress, inOrder || g.spec.Durability == "sync")
+		require.NoError(t, err)
+		f.lost += lost
+		f.requireHolds(t, b, g)
 	}
-	f.requireHolds(t, b)
 }
 
-// requireHolds requires that every state holds what its sinks have sent, and nothing else.
-func (f *fleet) requireHolds(t *testing.T, b *binary) {
-	for name := range f.specs {
-		want := make(map[mapstate.Key]int64)
-		for _, s := range f.sinks {
-			if s.state == name {
-				maps.Copy(want, s.holds())
+// finish has all sinks finish the batch that the furthest is at, and one more. Batches
+// whose answers were lost are sent again, and count once.
+func (f *fleet) finish(t *testing.T, b *binary) {
+	for _, g := range f.groups {
+		var end mapstate.TxID
+		for _, s := range g.sinks {
+			end = max(end, s.last().txid+1)
+		}
+		for !g.finished(end) {
+			for _, s := range g.sinks {
+				if a, ok := s.next(); ok && a.txid <= end {
+					require.NoError(t, s.send(t.Context(), b.client, a))
+				}
 			}
 		}
-		got, err := scanCounts(t.Context(), b.client, name, api.Listing{})
-		require.NoError(t, err)
-		require.Equal(t, want, got, "%s", name)
+		f.requireHolds(t, b, g)
 	}
+}
+
+// requireHolds requires that a state holds what its sinks have sent, and nothing else.
+func (f *fleet) requireHolds(t *testing.T, b *binary, g *group) {
+	got, err := scanCounts(t.Context(), b.client, g.state)
+	require.NoError(t, err)
+	require.Equal(t, g.holds(), got, "%s", g.state)
 }

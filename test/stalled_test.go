@@ -52,7 +52,18 @@ func stall(t *testing.T, url string) {
 	}
 }
 
-// createBig creates the opaque states s, which is empty, and big, of 24 MiB.
+// startBig starts a server with the opaque states s, which is empty, and big.
+func startBig(t *testing.T, config server.Config) *process {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("to fill the sockets takes a while")
+	}
+	p := startProcess(t, config)
+	createBig(t, p.connect())
+	return p
+}
+
+// createBig creates the states; big has 24 MiB.
 func createBig(t *testing.T, client *api.Client) {
 	t.Helper()
 	for _, name := range []string{"s", "big"} {
@@ -83,9 +94,8 @@ func (p *process) connect() *api.Client {
 // and in the same batch.
 func TestStalledClientsHoldUpNobody(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, patientConfig(t.TempDir()))
+	p := startBig(t, patientConfig(t.TempDir()))
 	client, key := p.connect(), mapstatetest.Key("total")
-	createBig(t, client)
 	stall(t, p.url)
 	require.NoError(t, batchOf(t.Context(), client, mapstate.Envelope{TxID: 1}, key, 1, 1))
 	requireTotals(t, client, []mapstate.Key{key}, 2)
@@ -111,8 +121,7 @@ func hastyConfig(dir string) server.Config {
 // A state can be deleted once nobody scans it. Who has stopped reading is nobody, soon.
 func TestAScanThatNobodyReadsEnds(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, hastyConfig(t.TempDir()))
-	createBig(t, p.connect())
+	p := startBig(t, hastyConfig(t.TempDir()))
 	stall(t, p.url)
 	require.NoError(t, p.connect().DeleteState(t.Context(), "big"))
 }
@@ -122,8 +131,7 @@ func TestAScanThatNobodyReadsEnds(t *testing.T) {
 func TestStalledClientsDoNotDisturbTheStop(t *testing.T) {
 	t.Parallel()
 	config := hastyConfig(t.TempDir())
-	p := startProcess(t, config)
-	createBig(t, p.connect())
+	p := startBig(t, config)
 	require.NoError(t, batchOf(t.Context(), p.connect(), mapstate.Envelope{TxID: 1}, mapstatetest.Key("total"), 1))
 	stall(t, p.url)
 	require.NoError(t, p.stop())
