@@ -190,11 +190,11 @@ func (d *Database) readCatalog(it *pebble.Iterator) error {
 			return classify("read the catalog", err)
 		}
 		if len(value) < idBytes {
-			return fmt.Errorf("%w: the catalog entry of state %q is cut short", mapstate.ErrCorrupt, name)
+			return fmt.Errorf("%w: the catalog entry of state %q is cut short; restore the directory from a copy", mapstate.ErrCorrupt, name)
 		}
 		id := binary.BigEndian.Uint32(value)
 		if id == catalogID || id >= d.nextID {
-			return fmt.Errorf("%w: the catalog gives state %q the id %d, and %d as the next free one", mapstate.ErrCorrupt, name, id, d.nextID)
+			return fmt.Errorf("%w: the catalog gives state %q the id %d, and %d as the next free one; restore the directory from a copy", mapstate.ErrCorrupt, name, id, d.nextID)
 		}
 		d.states[name] = newPebble(d, name, id, slices.Clone(value[idBytes:]))
 	}
@@ -208,7 +208,7 @@ func catalogNumber(it *pebble.Iterator, key string) (uint32, error) {
 		return 0, classify("read the catalog", err)
 	}
 	if string(it.Key()) != key || len(value) != idBytes {
-		return 0, fmt.Errorf("%w: the catalog has %q where %q belongs; the directory is damaged or not this program's",
+		return 0, fmt.Errorf("%w: the catalog has %q where %q belongs; the directory is damaged, or another program's: restore it from a copy, or choose another one",
 			mapstate.ErrCorrupt, it.Key(), key)
 	}
 	return binary.BigEndian.Uint32(value), nil

@@ -101,7 +101,7 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 	}{
 		"a newer layout":        {catalogFormat, "\x00\x00\x00\x07", mapstate.ErrUnsupported, "layout version 7, this program reads version 1"},
 		"a layout cut short":    {catalogFormat, "\x00", mapstate.ErrCorrupt, "data"},
-		"another program's":     {"\x00\x00", "x", mapstate.ErrCorrupt, "not this program's"},
+		"another program's":     {"\x00\x00", "x", mapstate.ErrCorrupt, "another program's"},
 		"a state cut short":     {catalogStates + "short", "\x00", mapstate.ErrCorrupt, `"short"`},
 		"a state with an id":    {catalogStates + "high", "\x00\x00\x10\x00", mapstate.ErrCorrupt, `"high"`},
 		"a next id that is odd": {catalogNextID, "x", mapstate.ErrCorrupt, "catalog"},

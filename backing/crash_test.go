@@ -7,64 +7,35 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"tine/backing/backingtest"
 	"tine/mapstate"
 	"tine/mapstate/mapstatetest"
 )
 
-// crashes is a file system that is copied, as a crash of the machine would leave
-// it, before every k-th write: half of what is not synced is lost.
-type crashes struct {
-	mem   *vfs.MemFS
-	acked atomic.Int64 // the last commit whose Wait has returned
-
-	mu     sync.Mutex
-	rnd    *rand.Rand
-	writes int
-	found  []crash
-}
-
+// crash is what a crash of the machine leaves of a disk.
 type crash struct {
-	fs    *vfs.MemFS
-	acked int64
-}
-
-func (c *crashes) wrap(every int) vfs.FS {
-	return errorfs.Wrap(reuseFS{c.mem, &c.mu}, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-			return nil
-		}
-		if c.writes++; c.writes%every == 0 {
-			acked := c.acked.Load() // before the copy, which may hold more
-			c.found = append(c.found, crash{acked: acked, fs: c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: c.rnd})})
-		}
-		return nil
-	}))
-}
-
-// reuseFS keeps copies away while a file is reused: MemFS takes its lock for copies
-// twice then, and a copy that waits in between would stop both.
-type reuseFS struct {
-	*vfs.MemFS
-	mu *sync.Mutex
-}
-
-// ReuseForWrite implements vfs.FS.
-func (r reuseFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.MemFS.ReuseForWrite(from, to, category)
+	disk  *backingtest.Disk
+	acked int64 // the last commit whose Wait had returned
 }
 
 func TestACrashAtAnyWriteLeavesEachCommitWholeOrAbsent(t *testing.T) {
 	const commits, keys = 60, 50
-	c := &crashes{mem: vfs.NewCrashableMem(), rnd: rand.New(rand.NewPCG(1, 2))}
-	opts := quiet(c.wrap(2))
+	disk, rnd := backingtest.NewDisk(), rand.New(rand.NewPCG(1, 2))
+	var acked atomic.Int64
+	var mu sync.Mutex
+	var found []crash
+	disk.OnWrite(func(w backingtest.Write) (instead, after error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if w.N%2 == 0 {
+			acked := acked.Load() // before the copy, which may hold more
+			found = append(found, crash{acked: acked, disk: disk.Crash(50, rnd)})
+		}
+		return nil, nil
+	})
+	opts := quiet(disk)
 	opts.MemTableBytes = minMemTableBytes // so that there are flushes and compactions
 	d := open(t, "data", opts)
 	p, err := d.Create("s", nil)
@@ -77,27 +48,27 @@ func TestACrashAtAnyWriteLeavesEachCommitWholeOrAbsent(t *testing.T) {
 		}
 		mapstatetest.Commit(t, p, w)
 		if w.Sync {
-			c.acked.Store(n)
+			acked.Store(n)
 		}
 	}
 	require.Positive(t, d.Metrics().Flushes, "the crashes meet flushes as well")
 	require.NoError(t, d.Close())
-	require.NotEmpty(t, c.found)
+	require.NotEmpty(t, found)
 	opened := 0
-	for _, crash := range c.found {
+	for _, crash := range found {
 		if n, ok := commitAfter(t, crash, keys); ok {
 			opened++
 			require.GreaterOrEqual(t, n, crash.acked)
 		}
 	}
-	require.Greater(t, opened, len(c.found)/2)
+	require.Greater(t, opened, len(found)/2)
 }
 
 // commitAfter returns the number of the commit that all keys and the meta entry
 // hold after a crash, not ok where the crash was before the state was created.
 func commitAfter(t *testing.T, c crash, keys int) (n int64, ok bool) {
 	t.Helper()
-	d, err := Open("data", quiet(c.fs))
+	d, err := Open("data", quiet(c.disk))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
 	p, err := d.State("s")

@@ -1,12 +1,11 @@
 package backing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,10 +18,11 @@ import (
 type Database struct {
 	dir     string
 	engine  *pebble.DB
-	log     *slog.Logger
+	disk    *disk
 	syncer  *syncer
 	reserve *reserve
-	failed  atomic.Pointer[error] // why nothing can be written any more
+
+	applying sync.WaitGroup // batches that the engine has not given back
 
 	mu       sync.Mutex // the catalog, and the engine's life
 	states   map[string]*Pebble
@@ -47,21 +47,84 @@ func Open(dir string, opts Options) (*Database, error) {
 		}
 		dir, opts.FS = abs, vfs.Default
 	}
-	engine, err := pebble.Open(dir, opts.pebble(newEngineLog(opts.Logger)))
+	if err := inspect(opts.FS, dir); err != nil {
+		return nil, err
+	}
+	log := newEngineLog(opts.Logger)
+	disk := newDisk(opts.FS, log)
+	type opened struct {
+		d   *Database
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		d, err := openOn(disk, dir, opts, log)
+		done <- opened{d, err}
+	}()
+	select {
+	case o := <-done:
+		return o.d, o.err
+	case <-disk.hurt:
+	case <-disk.lost:
+		return nil, fmt.Errorf("open %s: %w", dir, disk.Err())
+	}
+	// What is in the log is being written to tables, and cannot be for now. The
+	// directory is let go of when it can.
+	err := disk.stalled()
+	if _, trouble := disk.opening(); trouble != nil {
+		err = classify("write", trouble)
+	}
+	go func() {
+		if o := <-done; o.err == nil {
+			_ = o.d.Close() // nobody has used it
+		}
+	}()
+	return nil, fmt.Errorf("open %s: %w; make room on the disk or mend it, and start again", dir, cmp.Or(err, mapstate.ErrUnavailable))
+}
+
+// openOn is Open, for as long as it takes.
+func openOn(disk *disk, dir string, opts Options, log engineLog) (*Database, error) {
+	engine, err := openEngine(disk, dir, opts, log)
 	if err != nil {
-		return nil, classifyOpen(dir, err)
+		lastRead, _ := disk.opening()
+		return nil, classifyOpen(dir, lastRead, err)
 	}
 	d := &Database{
 		dir:     dir,
 		engine:  engine,
-		log:     opts.Logger,
+		disk:    disk,
 		reserve: newReserve(opts.FS, dir, opts.MinFreeBytes),
 	}
-	d.syncer = newSyncer(opts.SyncInterval, d.syncLog)
+	d.syncer = newSyncer(opts.SyncInterval, d.seal)
 	if err := d.loadCatalog(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), engine.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), d.closeEngine())
 	}
 	return d, nil
+}
+
+// openEngine opens the engine. Where that fails in the middle the engine
+// panics, or calls it fatal, on this goroutine.
+func openEngine(disk *disk, dir string, opts Options, log engineLog) (engine *pebble.DB, err error) {
+	opening := log
+	opening.die = func(message string) {
+		if !disk.up.Load() {
+			panic(errors.New(message))
+		}
+		log.die(message)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+			if _, trouble := disk.opening(); trouble != nil {
+				err = trouble
+			}
+		}
+	}()
+	engine, err = pebble.Open(dir, opts.pebble(opening, disk))
+	if err == nil {
+		disk.up.Store(true)
+	}
+	return engine, err
 }
 
 // Close refuses further operations with mapstate.ErrShuttingDown, waits for those
@@ -78,52 +141,113 @@ func (d *Database) Close() error {
 		p.gate.close(fmt.Errorf("state %q: %w", p.name, mapstate.ErrShuttingDown))
 	}
 	d.syncer.close()
-	if err := d.engine.Close(); err != nil { // syncs the log
-		d.closeErr = classify("close "+d.dir, err)
-	}
+	d.closeErr = d.closeEngine()
 	return d.closeErr
+}
+
+// closeEngine closes the engine, which syncs the log. One that has failed may have
+// been left in the middle of something that never ends; it is left to the end of
+// the process then, and the directory with it.
+func (d *Database) closeEngine() error {
+	d.disk.giveUp()
+	done := make(chan struct{})
+	go func() {
+		d.applying.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-d.disk.parked:
+		return d.Err()
+	}
+	if d.Err() == nil {
+		d.seal()
+	}
+	d.disk.ending.Store(true)
+	closed := make(chan error, 1)
+	go func() { closed <- d.engine.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			return classify("close "+d.dir, err)
+		}
+		return nil
+	case <-d.disk.parked:
+		return d.Err()
+	}
 }
 
 // Err returns why the database can no longer be written to, nil while it can. A
 // database that has failed answers reads until it is closed.
-func (d *Database) Err() error {
-	if err := d.failed.Load(); err != nil {
-		return *err
+func (d *Database) Err() error { return d.disk.Err() }
+
+// writable returns why a commit is refused now.
+func (d *Database) writable() error {
+	if err := d.disk.Err(); err != nil {
+		return err
 	}
-	return nil
+	return d.disk.stalled()
 }
 
-// fail makes err the answer to every later write, and returns it.
-func (d *Database) fail(err error) error {
-	err = fmt.Errorf("%w; restart to go on from the last commit on disk", classify("write the log of "+d.dir, err))
-	if d.failed.CompareAndSwap(nil, &err) {
-		d.log.Error("the log cannot be written, every write is refused from here on", "err", err)
-	}
-	return err
-}
+// sealBytes is more than the engine reads of its log at a time.
+const sealBytes = 40 << 10
 
-// syncLog brings every commit so far to disk. An empty record does, since the log
-// is synced in order.
-func (d *Database) syncLog() {
-	if d.Err() != nil {
+// seal brings every commit so far to disk: the log is synced in order. A record that
+// ends beyond the block of the log with the commits in it says, in its own head,
+// how far the log had been synced: so damage to the commits is told from a
+// record that a crash has cut short, which is no damage.
+func (d *Database) seal() {
+	if d.writable() != nil {
 		return
 	}
+	if err := d.logOnly(nil); err == nil {
+		_ = d.logOnly(make([]byte, sealBytes)) // what failed is logged, and the answer to every later write
+	}
+}
+
+// logOnly syncs a record that is in the log and nowhere else.
+func (d *Database) logOnly(data []byte) error {
 	b := d.engine.NewBatch()
-	if err := b.LogData(nil, nil); err != nil {
-		_ = d.fail(err) // logged there
-		return
+	if err := b.LogData(data, nil); err != nil {
+		return d.disk.fail(classify("write the log of "+d.dir, err))
 	}
-	_ = d.applySynced(b)
+	return d.applySynced(b)
+}
+
+// apply gives b to the engine, on a goroutine of its own: the engine does not come
+// back from a log that it cannot write. It returns false where it is not known
+// whether b is or will be visible.
+func (d *Database) apply(b *pebble.Batch, sync bool) (bool, error) {
+	done := make(chan error, 1)
+	d.applying.Go(func() {
+		defer func() {
+			if r := recover(); r != nil { // the engine keeps a lock
+				_ = d.disk.fail(fmt.Errorf("write the log of %s: %w: %v", d.dir, mapstate.ErrUnavailable, r)) // all are told
+				d.disk.stuck()
+			}
+		}()
+		if sync {
+			// Not Commit(Sync): that ends the process when the log cannot be synced.
+			done <- d.engine.ApplyNoSyncWait(b, pebble.Sync)
+			return
+		}
+		done <- d.engine.Apply(b, pebble.NoSync)
+	})
+	select {
+	case err := <-done:
+		return true, err
+	case <-d.disk.lost:
+		return false, d.Err()
+	}
 }
 
 // applySynced writes b to disk and closes it.
 func (d *Database) applySynced(b *pebble.Batch) error {
-	if err := d.Err(); err != nil {
+	if err := d.writable(); err != nil {
 		return errors.Join(err, b.Close())
 	}
-	// Not Commit(Sync): that ends the process when the log cannot be synced.
-	if err := d.engine.ApplyNoSyncWait(b, pebble.Sync); err != nil {
-		return d.fail(err)
+	if _, err := d.apply(b, true); err != nil {
+		return err
 	}
 	return (&syncing{d: d, batch: b}).Wait()
 }
@@ -139,7 +263,8 @@ var _ mapstate.Durable = (*syncing)(nil)
 // Wait implements mapstate.Durable. It is safe after Close, which syncs.
 func (s *syncing) Wait() error {
 	if err := s.batch.SyncWait(); err != nil {
-		return s.d.fail(err) // the batch is not for reuse
+		// The batch is not for reuse.
+		return s.d.disk.fail(classify("write the log of "+s.d.dir, err))
 	}
 	if err := s.batch.Close(); err != nil {
 		return classify("close a batch", err)

@@ -25,10 +25,21 @@
 //
 // Commits are refused with mapstate.ErrDiskFull while less than
 // Options.MinFreeBytes is left, so that the engine itself does not run out of
-// space; reads and deletes go on. When the log cannot be written, what it lost
-// is not known until the next start: every later write is refused (Database.Err
-// says why), reads go on, and the process should be restarted. A failure that
-// the engine calls fatal, such as a manifest that cannot be written, ends the
-// process with a panic that cannot be recovered: the engine would go on with its
-// locks held. The next start finds each commit whole or absent.
+// space; reads and deletes go on. Where it runs out all the same, of space or of file
+// descriptors, what it has begun waits until there is room, and new commits are
+// refused meanwhile (file disk.go). A start without room is refused.
+//
+// When the log or the manifest cannot be written for another reason, what they lost is
+// not known until the next start: every later write is refused (Database.Err
+// says why), reads go on, and the process should be restarted. The next start finds
+// each commit whole or absent.
+//
+// # When files are damaged
+//
+// Tables and the manifest have checksums; the file is named by the start, or the
+// read, that meets the damage. The log is read up to where a crash has cut it short,
+// and the engine tells damage from such a cut only by what comes after it. So the log
+// is sealed within the sync interval after the last commit, and when the database
+// is closed: damage to commits before a seal refuses the start. What is not noticed is
+// damage to the commits since the last seal, and the loss of a whole log out of several.
 package backing

@@ -74,20 +74,16 @@ func (o Options) Validate() error {
 
 // pebble returns the engine's options. The format is named, not "newest": an
 // upgrade of it cannot be undone and is a decision.
-func (o Options) pebble(log engineLog) *pebble.Options {
-	fs := o.FS
-	if fs == nil {
-		fs = vfs.Default
-	}
+func (o Options) pebble(log engineLog, disk *disk) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          engineFS{fs},
+		FS:                          disk,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		FlushDelayDeleteRange:       10 * time.Second,
 		Logger:                      log,
-		EventListener:               log.events(),
+		EventListener:               log.events(disk),
 	}
 	p.Experimental.CompactionScheduler = new(scheduler)
 	for i := range p.Levels {

@@ -90,7 +90,7 @@ func (p *Pebble) Commit(ctx context.Context, w mapstate.Writes) (mapstate.Durabl
 		return nil, err
 	}
 	defer p.gate.leave()
-	if err := p.d.Err(); err != nil {
+	if err := p.d.writable(); err != nil {
 		return nil, fmt.Errorf("commit: state %q: %w", p.name, err)
 	}
 	size := batchBytes(w)
@@ -105,17 +105,19 @@ func (p *Pebble) Commit(ctx context.Context, w mapstate.Writes) (mapstate.Durabl
 		return nil, errors.Join(p.wrap("commit", err), b.Close())
 	}
 	p.begun.Add(1)
-	defer p.visible.Add(1)
-	if w.Sync {
-		if err := p.d.engine.ApplyNoSyncWait(b, pebble.Sync); err != nil {
-			return nil, p.wrap("commit", err)
-		}
-		return &syncing{d: p.d, batch: b}, nil
+	known, err := p.d.apply(b, w.Sync)
+	if !known {
+		// Not ErrDiskFull, whatever the cause: that would say that nothing was written.
+		return nil, fmt.Errorf("commit: state %q: %w: it may be on disk or not: %s", p.name, mapstate.ErrUnavailable, err.Error())
 	}
-	if err := p.d.engine.Apply(b, pebble.NoSync); err != nil {
+	p.visible.Add(1)
+	if err != nil {
 		return nil, p.wrap("commit", err)
 	}
 	p.d.syncer.arm()
+	if w.Sync {
+		return &syncing{d: p.d, batch: b}, nil
+	}
 	if err := b.Close(); err != nil {
 		return nil, p.wrap("commit", err)
 	}

@@ -26,6 +26,7 @@ var importTable = map[string][]string{
 	"transactional":         {"mapstate"},
 	"nontx":                 {"mapstate"},
 	"backing":               {"mapstate"},
+	"backing/backingtest":   {}, // imported by tests only
 	"cache":                 {"mapstate"},
 	"api":                   {"mapstate"},
 	"stream":                {"mapstate"},
