@@ -25,7 +25,7 @@ race:
 
 # What only shows itself sometimes, tried often: servers that are killed, concurrent histories.
 long:
-	go test ./test -run 'Killed|Linearizable' -count=1 -timeout 20m -v -tine.kills 60 -tine.rounds 100
+	go test ./test -run 'KilledServers|Linearizable' -count=1 -timeout 20m -v -tine.kills 60 -tine.rounds 100
 
 # Each fuzz target for FUZZTIME. A find is kept under the package's testdata/fuzz.
 fuzz:

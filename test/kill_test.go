@@ -64,6 +64,7 @@ type fleet struct {
 	random    *rand.Rand
 	groups    []*group
 	answered  atomic.Int64 // attempts
+	ending    atomic.Bool  // the server has been told to end
 	lost      int          // batches that were answered
 }
 
@@ -102,6 +103,7 @@ func (f *fleet) createStates(t *testing.T, b *binary) {
 func (f *fleet) loadUntil(t *testing.T, b *binary, how ending) {
 	enough := make(chan struct{})
 	ended := make(chan error, 1)
+	f.ending.Store(false)
 	until := f.answered.Load() + 1 + f.random.Int64N(1000)
 	go func() {
 		ended <- f.load(t.Context(), b.client, how, func() {
@@ -118,6 +120,7 @@ func (f *fleet) loadUntil(t *testing.T, b *binary, how ending) {
 	}
 	// Not at the moment of an answer only.
 	time.Sleep(time.Duration(f.random.Int64N(int64(time.Millisecond))))
+	f.ending.Store(true)
 	f.end(t, b, how)
 	require.NoError(t, <-ended)
 	require.Empty(t, b.log.String(), "the server found something to complain of")
@@ -154,7 +157,7 @@ func (f *fleet) load(ctx context.Context, client *api.Client, how ending, answer
 					continue // the others are not as far
 				}
 				if err := s.send(ctx, client, a); err != nil {
-					return unlessGone(err, how)
+					return f.unlessGone(err, how)
 				}
 				answered()
 			}
@@ -166,7 +169,7 @@ func (f *fleet) load(ctx context.Context, client *api.Client, how ending, answer
 		load.Go(func() error {
 			for {
 				if err := read(f.groups[random.IntN(len(f.groups))], ctx, client); err != nil {
-					return unlessGone(err, how)
+					return f.unlessGone(err, how)
 				}
 			}
 		})
@@ -176,10 +179,12 @@ func (f *fleet) load(ctx context.Context, client *api.Client, how ending, answer
 
 // unlessGone returns an error unless it comes of the server's end: no answer, half of
 // one, or that it stops.
-func unlessGone(err error, how ending) error {
+func (f *fleet) unlessGone(err error, how ending) error {
 	timeout, isNet := errors.AsType[net.Error](err)
 	_, isURL := errors.AsType[*url.Error](err)
 	switch {
+	case !f.ending.Load():
+		return fmt.Errorf("while the server was to serve: %w", err)
 	case isNet && timeout.Timeout():
 		return fmt.Errorf("the server hangs: %w", err)
 	case how == terminated && errors.Is(err, mapstate.ErrShuttingDown):

@@ -8,7 +8,7 @@
 // the binary is left out. `make long` kills the server more often and takes more
 // concurrent histories:
 //
-//	go test ./test -run 'Killed|Linearizable' -tine.kills 60 -tine.rounds 100
+//	go test ./test -run 'KilledServers|Linearizable' -tine.kills 60 -tine.rounds 100
 package test
 
 import (

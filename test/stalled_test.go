@@ -21,49 +21,61 @@ import (
 	"tine/server"
 )
 
-// stalls are clients that stop half way, by what they send before. Those that read
-// ask the state big for more than the sockets between hold.
-func stalls() map[string]string {
+// stalled is a client that stops half way, by what it sends before.
+type stalled struct {
+	sends string
+	reads bool // it also reads one byte of the answer, which does not fit the sockets between
+}
+
+func stalls() map[string]stalled {
 	keys := `{"keys":[0` + strings.Repeat(`,0`, 23) + `]}`
-	return map[string]string{
-		"half a header": "POST /v1/states/s/multiUpdate HTTP/1.1\r\nHost: ti",
-		"half a body":   "POST /v1/states/s/multiUpdate HTTP/1.1\r\nHost: tine\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"txid\":1,\"ke",
-		"no body":       "POST /v1/states/s/commit HTTP/1.1\r\nHost: tine\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
-		"an answer":     fmt.Sprintf("POST /v1/states/big/multiGet HTTP/1.1\r\nHost: tine\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(keys), keys),
-		"a scan":        "GET /v1/states/big/entries HTTP/1.1\r\nHost: tine\r\nAccept: application/x-ndjson\r\n\r\n",
+	post := func(target, header, body string) string {
+		return "POST /v1/states/" + target + " HTTP/1.1\r\nHost: tine\r\nContent-Type: application/json\r\n" + header + "\r\n\r\n" + body
+	}
+	return map[string]stalled{
+		"nothing":       {},
+		"half a header": {sends: "POST /v1/states/s/multiUpdate HTTP/1.1\r\nHost: ti"},
+		"half a body":   {sends: post("s/multiUpdate", "Content-Length: 1000", `{"txid":2,"ke`)},
+		"no body":       {sends: post("s/commit", "Transfer-Encoding: chunked", "")},
+		"an answer":     {sends: post("big/multiGet", fmt.Sprint("Content-Length: ", len(keys)), keys), reads: true},
+		"a scan": {
+			sends: "GET /v1/states/big/entries HTTP/1.1\r\nHost: tine\r\nAccept: application/x-ndjson\r\n\r\n",
+			reads: true,
+		},
 	}
 }
 
 // stall opens a connection of each sort of stalled client. Where there is something
-// to read, the first of it was read, so that the server is in the middle of it.
+// to read, the server is in the middle of it when stall returns.
 func stall(t *testing.T, url string) {
 	t.Helper()
-	for name, sends := range stalls() {
+	for name, client := range stalls() {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-		_, err = io.WriteString(conn, sends)
+		_, err = io.WriteString(conn, client.sends)
 		require.NoError(t, err, name)
-		if strings.HasPrefix(name, "a") {
+		if client.reads {
 			_, err := io.ReadFull(conn, make([]byte, 1))
 			require.NoError(t, err, name)
 		}
 	}
 }
 
-// startBig starts a server with the opaque states s, which is empty, and big.
+// startBig starts a server with the opaque states s, where total is 2, and big.
 func startBig(t *testing.T, config server.Config) *process {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("to fill the sockets takes a while")
 	}
-	p := startProcess(t, config)
-	createBig(t, p.connect())
-	return p
+	filling := startProcess(t, patientConfig(config.DataDir))
+	createBig(t, filling.connect())
+	require.NoError(t, filling.stop())
+	return startProcess(t, config)
 }
 
-// createBig creates the states; big has 24 MiB.
+// createBig creates these states; big has 24 MiB.
 func createBig(t *testing.T, client *api.Client) {
 	t.Helper()
 	for _, name := range []string{"s", "big"} {
@@ -76,6 +88,16 @@ func createBig(t *testing.T, client *api.Client) {
 		_, err := client.MultiPut(t.Context(), "big", mapstate.Envelope{}, mapstatetest.Keys(i), value)
 		require.NoError(t, err)
 	}
+	require.NoError(t, batchOf(t.Context(), client, mapstate.Envelope{TxID: 1}, mapstatetest.Key("total"), 1, 1))
+}
+
+// requireBig requires that what createBig has written is there.
+func requireBig(t *testing.T, client *api.Client) {
+	t.Helper()
+	requireTotals(t, client, mapstatetest.Keys("total"), 2)
+	page, err := client.Entries(t.Context(), "big", api.Listing{Start: "23"}, 2, "")
+	require.NoError(t, err)
+	require.Len(t, page.Keys, 1)
 }
 
 // patientConfig is that of a server which waits for its clients as good as for ever.
@@ -97,8 +119,8 @@ func TestStalledClientsHoldUpNobody(t *testing.T) {
 	p := startBig(t, patientConfig(t.TempDir()))
 	client, key := p.connect(), mapstatetest.Key("total")
 	stall(t, p.url)
-	require.NoError(t, batchOf(t.Context(), client, mapstate.Envelope{TxID: 1}, key, 1, 1))
-	requireTotals(t, client, []mapstate.Key{key}, 2)
+	require.NoError(t, batchOf(t.Context(), client, mapstate.Envelope{TxID: 2}, key, 1, 1))
+	requireTotals(t, client, []mapstate.Key{key}, 4)
 	progress, err := client.Progress(t.Context(), "s")
 	require.NoError(t, err)
 	require.Len(t, progress, 1)
@@ -132,10 +154,9 @@ func TestStalledClientsDoNotDisturbTheStop(t *testing.T) {
 	t.Parallel()
 	config := hastyConfig(t.TempDir())
 	p := startBig(t, config)
-	require.NoError(t, batchOf(t.Context(), p.connect(), mapstate.Envelope{TxID: 1}, mapstatetest.Key("total"), 1))
 	stall(t, p.url)
 	require.NoError(t, p.stop())
-	requireTotals(t, startProcess(t, config).connect(), mapstatetest.Keys("total"), 1)
+	requireBig(t, startProcess(t, patientConfig(config.DataDir)).connect())
 }
 
 // A server that waits for its clients for ever does not do so once it is told to stop:
@@ -145,13 +166,12 @@ func TestTheStopIsBoundedWhateverClientsDo(t *testing.T) {
 	path, dir := buildBinary(t), t.TempDir()
 	b := startBinary(t, path, dir, "--body-timeout", "1h", "--write-timeout", "1h", "--shutdown-timeout", "100ms")
 	createBig(t, b.client)
-	require.NoError(t, batchOf(t.Context(), b.client, mapstate.Envelope{TxID: 1}, mapstatetest.Key("total"), 1))
 	stall(t, b.url)
 	code, err := b.terminate()
 	require.NoError(t, err)
 	require.Equal(t, 1, code, "%s", &b.log)
 	require.Contains(t, b.log.String(), "requests were cut off")
-	requireTotals(t, startBinary(t, path, dir).client, mapstatetest.Keys("total"), 1)
+	requireBig(t, startBinary(t, path, dir).client)
 }
 
 // While a server stops, a request is either done or refused as such; nobody is left
