@@ -177,6 +177,11 @@ func (d *Database) closeEngine() error {
 	}
 }
 
+// GiveUp ends the waits of commits for room on the disk, where there are any: it is not known
+// then whether they were written. It comes before the states are closed, which waits for
+// their commits.
+func (d *Database) GiveUp() { d.disk.giveUp() }
+
 // Err returns why the database can no longer be written to, nil while it can. A
 // database that has failed answers reads until it is closed.
 func (d *Database) Err() error { return d.disk.Err() }

@@ -15,6 +15,7 @@ type listeners struct {
 	servers []*http.Server
 	sockets []net.Listener
 	serving sync.WaitGroup
+	busy    busyConnections
 }
 
 // add opens a socket for srv on the address of a setting. On an error the sockets
@@ -29,6 +30,7 @@ func (l *listeners) add(ctx context.Context, setting, address string, srv *http.
 		}
 		return errors.Join(errs...)
 	}
+	srv.ConnState = l.busy.follow
 	l.servers, l.sockets = append(l.servers, srv), append(l.sockets, socket)
 	return nil
 }
@@ -70,14 +72,43 @@ func (l *listeners) serve() <-chan error {
 }
 
 // close closes the sockets and waits for what serve started. Answers on their way are
-// given until ctx ends, then their connections are cut.
-func (l *listeners) close(ctx context.Context) error {
+// given until ctx ends, then their connections are cut; it returns how many were.
+func (l *listeners) close(ctx context.Context) (cut int, err error) {
 	var errs []error
 	for _, srv := range l.servers {
-		if err := srv.Shutdown(ctx); err != nil {
-			errs = append(errs, errors.New("close the listener: connections were cut, their answers were not taken in time"), srv.Close())
+		err := srv.Shutdown(ctx)
+		if err != nil && ctx.Err() != nil {
+			cut = max(cut, l.busy.count())
+			err = srv.Close()
 		}
+		errs = append(errs, err)
 	}
 	l.serving.Wait()
-	return errors.Join(errs...)
+	return cut, errors.Join(errs...)
+}
+
+// busyConnections are those with a request under way.
+type busyConnections struct {
+	mu   sync.Mutex
+	busy map[net.Conn]bool
+}
+
+// follow is an http.Server's ConnState.
+func (b *busyConnections) follow(c net.Conn, state http.ConnState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if state != http.StateActive {
+		delete(b.busy, c)
+		return
+	}
+	if b.busy == nil {
+		b.busy = make(map[net.Conn]bool)
+	}
+	b.busy[c] = true
+}
+
+func (b *busyConnections) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.busy)
 }
