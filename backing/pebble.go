@@ -31,7 +31,9 @@ const (
 	// batchOverhead is more than a batch needs beside the keys and values: a
 	// kind and two lengths for each, and a header.
 	batchOverhead = 16
-	// maxBatchBytes is below what the engine can hold in one batch.
+	// maxBatchBytes is below the 4 GiB that the engine can hold in one batch, and above
+	// what one request may bring and read: a body of up to 1 GiB, and twice
+	// mapstate.MaxReadBytes, since a record may have the value before it.
 	maxBatchBytes = 2 << 30
 )
 
