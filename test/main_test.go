@@ -3,10 +3,10 @@
 // scripts of curl/, concurrent writers, and a process that is killed.
 //
 // Long are TestMatrix, of which each check opens a database of its own, the
-// histories, and what builds and runs the binary: TestKilledServersHoldWholeBatches and
-// TestTheScriptsOfCurlPass. With -short the histories are fewer and shorter, and
-// the binary is left out. `make long` kills the server more often and takes more
-// concurrent histories:
+// histories, the clients that stall, and what builds and runs the binary:
+// TestKilledServersHoldWholeBatches and TestTheScriptsOfCurlPass. With -short the
+// histories are fewer and shorter, and the stalled clients and the binary are left out.
+// `make long` kills the server more often and takes more concurrent histories:
 //
 //	go test ./test -run 'KilledServers|Linearizable' -tine.kills 60 -tine.rounds 100
 package test
