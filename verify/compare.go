@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tine/api"
 	"tine/mapstate"
@@ -126,7 +127,12 @@ func nameOf(k mapstate.Key) string {
 	if k == mapstate.SnapshotKey {
 		return "the snapshot"
 	}
-	return "key " + k.String()
+	const most = 60
+	name := k.String()
+	if len(name) > most {
+		name = strings.ToValidUTF8(name[:most], "") + "…"
+	}
+	return "key " + name
 }
 
 func showEntry(e mapstate.Entry) string {

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -12,17 +13,15 @@ import (
 // tail is how many steps are shown of a history that does not show its difference again.
 const tail = 40
 
+// reproductions is how often a history is tried until its difference counts as a race.
+const reproductions = 10
+
 // find looks for the smallest history that shows a difference as d does.
 func (v *verification) find(ctx context.Context, d *Difference) (*Finding, error) {
 	at := slices.IndexFunc(v.runners, func(r *runner) bool { return r.state == d.State })
 	h := v.runners[at].taken
 	s := &shrinker{try: v.try, until: time.Now().Add(v.opts.ShrinkFor), best: h, diff: d}
-	reproduced := false
-	for range 3 {
-		if reproduced = s.accepts(ctx, h.Steps); reproduced {
-			break
-		}
-	}
+	reproduced := v.reproduces(ctx, s, h.Steps)
 	if reproduced {
 		s.shrink(ctx)
 	} else {
@@ -34,6 +33,48 @@ func (v *verification) find(ctx context.Context, d *Difference) (*Finding, error
 		Difference: *s.diff, Reproduced: reproduced, Steps: len(s.best.Steps),
 		Text: s.best.text(), Replay: file, History: s.best,
 	}, err
+}
+
+// reproduces runs a history again until it shows a difference: as it was, and then with
+// each call that may or may not have been carried out settled one way or the other.
+func (v *verification) reproduces(ctx context.Context, s *shrinker, steps []Step) bool {
+	random := rand.New(rand.NewPCG(v.opts.Seed, 1<<34))
+	ways := []func() bool{
+		func() bool { return true },
+		func() bool { return false },
+		func() bool { return random.IntN(2) == 0 },
+	}
+	for n := range reproductions {
+		if s.accepts(ctx, steps) || s.accepts(ctx, settled(steps, ways[min(n, len(ways)-1)])) {
+			return true
+		}
+	}
+	return false
+}
+
+// settled returns steps in which no call is in doubt: carriedOut decides whether one
+// that was is there, with its answer lost, or is not.
+func settled(steps []Step, carriedOut func() bool) []Step {
+	var all []Step
+	for _, s := range steps {
+		var then Step
+		switch {
+		case s.Fault == Killed:
+			then = Step{Verb: Kill}
+		case s.Fault == Stopped:
+			then = Step{Verb: Stop}
+		case s.Fault == Cut && s.Verb.writes():
+			then = fence(s)
+		default:
+			all = append(all, s)
+			continue
+		}
+		if s.Fault = Lost; carriedOut() {
+			all = append(all, s)
+		}
+		all = append(all, then)
+	}
+	return all
 }
 
 // try runs a history alone, on a fresh state that is deleted afterwards.

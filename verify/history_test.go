@@ -220,3 +220,16 @@ func TestAReplayFileHasEveryCallAndItsStatus(t *testing.T) {
 	require.JSONEq(t, `{"epoch":1,"keys":[],"updaters":[]}`, string(lines[3].Body))
 	require.Contains(t, h.text(), "line 5: multiPut txid 1, offsets 1, key [\"k\"] = 1")
 }
+
+func TestWhatIsInDoubtIsSettledOneWayOrTheOther(t *testing.T) {
+	with := func(n int64, f Fault) Step {
+		s := put(n)
+		s.Fault = f
+		return s
+	}
+	steps := []Step{put(1), with(2, Cut), with(3, Killed), with(4, Stopped), with(5, Lost)}
+	takeover, kill, stop := fence(put(2)), Step{Verb: Kill}, Step{Verb: Stop}
+	require.Equal(t, []Step{put(1), takeover, kill, stop, with(5, Lost)}, settled(steps, func() bool { return false }))
+	require.Equal(t, []Step{put(1), with(2, Lost), takeover, with(3, Lost), kill, with(4, Lost), stop, with(5, Lost)},
+		settled(steps, func() bool { return true }))
+}

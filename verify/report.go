@@ -20,6 +20,7 @@ type Figures struct {
 	Fenced          int64 `json:"fenced"`      // calls of those who were taken over from
 	Refused         int64 `json:"refused"`     // calls that had to be refused, all in all
 	Unavailable     int64 `json:"unavailable"` // calls refused for a reason that passes, as overload
+	LeftOut         int64 `json:"leftOut"`     // steps that were not taken: the rules leave their answer open
 	Idles           int64 `json:"idles"`       // waits until open batches were dropped
 	Kills           int64 `json:"kills"`
 	Stops           int64 `json:"stops"`
@@ -63,6 +64,7 @@ func (f *Figures) add(g Figures) {
 	f.Fenced += g.Fenced
 	f.Refused += g.Refused
 	f.Unavailable += g.Unavailable
+	f.LeftOut += g.LeftOut
 	f.Idles += g.Idles
 	f.KeysCompared += g.KeysCompared
 	f.RecordsCompared += g.RecordsCompared

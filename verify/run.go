@@ -60,6 +60,7 @@ func (r *runner) step(ctx context.Context, s Step) error {
 		return err
 	}
 	if r.isOpenQuestion(s) {
+		r.figures.LeftOut++
 		return nil
 	}
 	r.taken.Steps = append(r.taken.Steps, s)

@@ -25,6 +25,8 @@ func fillVerified(t *table, r verify.Report, history string) {
 	t.row("keys compared", r.KeysCompared)
 	t.row("progress records compared", r.RecordsCompared)
 	t.row("reads beside writers", r.Reads)
+	t.row("refused for a while, as busy", r.Unavailable)
+	t.row("left out, the rules leave them open", r.LeftOut)
 	t.row("seconds", r.Seconds)
 	t.row()
 	switch {
