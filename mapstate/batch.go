@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +17,8 @@ import (
 // again under the turn, to what the others left, so that no update is lost.
 type batch struct {
 	m     *Map
-	epoch atomic.Int64 // that of env, for who does not hold mu
+	txid  TxID
+	epoch int64
 
 	mu      sync.Mutex // guards the following; held during a request
 	env     Envelope
@@ -42,9 +42,8 @@ func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
 		return Begun{}, fmt.Errorf("%w: an open batch needs one", ErrInvalidTxID)
 	}
 	env.Whole = true
-	b := &batch{m: m, env: env}
-	b.epoch.Store(env.Epoch)
-	begun, replaced, durable, err := m.beginInTurn(ctx, b)
+	b := &batch{m: m, txid: env.TxID, epoch: env.Epoch, env: env}
+	begun, replaced, next, durable, err := m.beginInTurn(ctx, b)
 	if err != nil {
 		return Begun{}, m.counted(err)
 	}
@@ -56,27 +55,25 @@ func (m *Map) Begin(ctx context.Context, env Envelope) (Begun, error) {
 		m.drop(b)
 		return Begun{}, fmt.Errorf("begin: %w", err)
 	}
+	m.acknowledge(&next)
 	return begun, nil
 }
 
 // beginInTurn does all of Begin but the wait for the disk.
-func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced *batch, durable Durable, err error) {
+func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced *batch, next partition, durable Durable, err error) {
 	if err := m.turn.take(ctx); err != nil {
-		return Begun{}, nil, nil, err
+		return Begun{}, nil, partition{}, nil, err
 	}
 	defer m.turn.pass()
 	if err := m.repair(ctx); err != nil {
-		return Begun{}, nil, nil, err
+		return Begun{}, nil, partition{}, nil, err
 	}
 	last := m.partition(b.env.Partition)
 	if err := m.admit(b.env, last); err != nil {
-		return Begun{}, nil, nil, err
+		return Begun{}, nil, partition{}, nil, err
 	}
-	if open := m.openBatch(b.env.Partition); open != nil && b.env.Epoch < open.epoch.Load() {
-		return Begun{}, nil, nil, &FencedError{Partition: b.env.Partition, Stored: open.epoch.Load(), Got: b.env.Epoch}
-	}
-	if durable, err = m.markOpen(ctx, b.env, last); err != nil {
-		return Begun{}, nil, nil, err
+	if next, durable, err = m.markOpen(ctx, b.env, last); err != nil {
+		return Begun{}, nil, partition{}, nil, err
 	}
 	b.overlay.reset(m.kind, b.env.TxID, m.partition(b.env.Partition).id)
 	b.idle = time.AfterFunc(m.opts.BatchIdle, func() { m.drop(b) })
@@ -84,26 +81,25 @@ func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced 
 	defer m.mu.Unlock()
 	replaced = m.open[b.env.Partition]
 	m.open[b.env.Partition] = b
-	return Begun{Committed: last.TxID, Replay: b.env.TxID == last.TxID}, replaced, durable, nil
+	return Begun{Committed: last.TxID, Replay: b.env.TxID == last.TxID}, replaced, next, durable, nil
 }
 
-// markOpen keeps with the partition's progress that the batch of env is open.
-func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (Durable, error) {
-	if last.open == env.TxID {
-		return NoWait, nil
-	}
+// markOpen keeps with the partition's progress that the batch of env is open, and its
+// epoch, which fences from now on.
+func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (partition, Durable, error) {
 	next := *last
-	next.id, next.open = m.idOf(last, env), env.TxID
+	next.id, next.open, next.Epoch = m.idOf(last, env), env.TxID, env.Epoch
 	durable, err := m.backing.Commit(ctx, Writes{
 		Meta: []MetaWrite{{Name: progressName(env.Partition), Value: next.encode()}},
 		Sync: !m.opts.Interval,
 	})
 	if err != nil {
 		m.wrote(err)
-		return nil, fmt.Errorf("begin: %w", err)
+		return partition{}, nil, fmt.Errorf("begin: %w", err)
 	}
+	next.seq = m.sequence.Add(1)
 	m.publish(next)
-	return durable, nil
+	return next, durable, nil
 }
 
 // Commit commits the open batch of env. env.Offsets, if given, are kept with it.
@@ -153,31 +149,25 @@ func (m *Map) Abort(_ context.Context, env Envelope) error {
 
 // fence refuses to end a batch for a writer that has been overtaken.
 func (m *Map) fence(env Envelope) error {
-	highest := m.partition(env.Partition).Epoch
-	if b := m.openBatch(env.Partition); b != nil {
-		highest = max(highest, b.epoch.Load())
+	if highest := m.partition(env.Partition).Epoch; env.Epoch != 0 && env.Epoch < highest {
+		return &FencedError{Partition: env.Partition, Stored: highest, Got: env.Epoch}
 	}
-	return fenceBelow(highest, env)
-}
-
-func fenceBelow(epoch int64, env Envelope) error {
-	if env.Epoch == 0 || env.Epoch >= epoch {
-		return nil
-	}
-	return &FencedError{Partition: env.Partition, Stored: epoch, Got: env.Epoch}
+	return nil
 }
 
 func (m *Map) noOpenBatch(env Envelope) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if b := m.open[env.Partition]; b != nil {
-		return fmt.Errorf("%w with txid %d for partition %q: the open one has txid %d", ErrNoOpenBatch, env.TxID, env.Partition, b.env.TxID)
+		return fmt.Errorf("%w with txid %d and epoch %d for partition %q: the open one has txid %d and epoch %d; begin another, abort it, or send the batch as one request with whole",
+			ErrNoOpenBatch, env.TxID, env.Epoch, env.Partition, b.txid, b.epoch)
 	}
 	return fmt.Errorf("%w with txid %d for partition %q: begin it and send all of it, or send it as one request with whole; an open batch is dropped whole by abort, by another begin, by a restart of the server, and when it is idle for %v",
 		ErrNoOpenBatch, env.TxID, env.Partition, m.opts.BatchIdle)
 }
 
-// batchOf returns the open batch that env belongs to, nil if there is none.
+// batchOf returns the open batch that env belongs to, nil if there is none. What a
+// later writer sends, with a higher epoch, does not belong to it.
 func (m *Map) batchOf(env Envelope) (*batch, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -187,7 +177,7 @@ func (m *Map) batchOf(env Envelope) (*batch, error) {
 	if env.TxID == NoTxID {
 		return nil, nil
 	}
-	if b := m.open[env.Partition]; b != nil && b.env.TxID == env.TxID {
+	if b := m.open[env.Partition]; b != nil && b.txid == env.TxID && b.epoch >= env.Epoch {
 		return b, nil
 	}
 	return nil, nil
@@ -201,13 +191,18 @@ func (m *Map) openBatch(partition string) *batch {
 }
 
 // unfinished reports whether env belongs to a batch that was open, or came before
-// one, and has not been committed. An operation of it, alone, would be a part of the
-// batch without the rest; unless it says that it is the whole, or a new writer sends it.
+// one, and has not been committed, or whether another batch is open. An operation of it,
+// alone, would be a part of a batch without the rest; unless it says that it is the
+// whole, or a new writer sends it.
 func (m *Map) unfinished(env Envelope, last *partition) bool {
-	if env.TxID == NoTxID || last.open == NoTxID || env.Whole || env.Epoch > last.Epoch {
+	if env.TxID == NoTxID || last.open == NoTxID || env.Whole {
 		return false
 	}
-	return env.TxID == last.open || env.TxID < last.open && m.kind.Replays() != ReplayApplies
+	guarded := m.kind.Replays() != ReplayApplies
+	if b := m.openBatch(env.Partition); b != nil && (b.txid == env.TxID || guarded && env.Epoch <= b.epoch) {
+		return true
+	}
+	return env.Epoch <= last.Epoch && (env.TxID == last.open || env.TxID < last.open && guarded)
 }
 
 // drop ends b without a commit, and reports whether it did: it is too late for a
@@ -282,7 +277,6 @@ func (b *batch) stage(ctx context.Context, env Envelope, o ops) (Result, error) 
 	}
 	b.size += len(o.keys)
 	b.bytes += o.bytes()
-	b.raise(env.Epoch)
 	b.res.Applied += res.Applied
 	b.res.Replayed += res.Replayed
 	if env.Offsets != nil {
@@ -291,17 +285,11 @@ func (b *batch) stage(ctx context.Context, env Envelope, o ops) (Result, error) 
 	return res, nil
 }
 
-// raise notes the epoch of a request.
-func (b *batch) raise(epoch int64) {
-	b.env.Epoch = max(b.env.Epoch, epoch)
-	b.epoch.Store(b.env.Epoch)
-}
-
 // admit refuses an operation of a writer that has been overtaken, by another in
 // this batch or by a later one, and what would make the batch too large.
 func (b *batch) admit(env Envelope, o ops) error {
-	if env.Epoch < b.env.Epoch {
-		return &FencedError{Partition: env.Partition, Stored: b.env.Epoch, Got: env.Epoch}
+	if env.Epoch < b.epoch {
+		return &FencedError{Partition: env.Partition, Stored: b.epoch, Got: env.Epoch}
 	}
 	if err := b.m.admit(b.env, b.m.partition(b.env.Partition)); err != nil {
 		return err
@@ -370,13 +358,12 @@ func (b *batch) commit(ctx context.Context, env Envelope) (Result, error) {
 		return Result{}, err
 	}
 	defer b.leave()
-	if err := fenceBelow(b.env.Epoch, env); err != nil {
-		return Result{}, err
+	if env.Epoch != 0 && env.Epoch < b.epoch {
+		return Result{}, &FencedError{Partition: env.Partition, Stored: b.epoch, Got: env.Epoch}
 	}
 	if env.Offsets != nil {
 		b.env.Offsets = env.Offsets
 	}
-	b.raise(env.Epoch)
 	res, err := b.m.commit(ctx, b.env, b.log, b)
 	res.Values = nil // those of operations that had to be applied again
 	overtaken := errors.Is(err, ErrStaleTx) || errors.Is(err, ErrFenced) || errors.Is(err, ErrNoOpenBatch)

@@ -177,7 +177,8 @@ func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) 
 		return nil, err
 	}
 	m.keys.Add(int64(len(w.out.Records)))
-	w.next.seq = m.version.Add(1)
+	m.version.Add(1)
+	w.next.seq = m.sequence.Add(1)
 	m.publish(w.next)
 	for _, g := range w.graves {
 		m.publish(g.next)

@@ -102,6 +102,7 @@ type Map struct {
 	turn     *turn
 	attempts sync.Pool             // of *attempt
 	version  atomic.Uint64         // counts commits; see batch
+	sequence atomic.Uint64         // of what was published, so that it is acknowledged in order
 	damaged  atomic.Bool           // a write failed: progress must be read again
 	unsynced atomic.Pointer[error] // why a visible write is not on disk, if one is not
 
@@ -214,7 +215,7 @@ func (m *Map) Progress() []Progress {
 	m.mu.RLock()
 	all := make([]Progress, 0, len(m.acknowledged))
 	for _, p := range m.acknowledged {
-		if p.TxID != NoTxID || p.Epoch != 0 || p.Offsets != nil {
+		if !p.CommittedAt.IsZero() { // else it has begun, no more
 			all = append(all, p.Progress)
 		}
 	}

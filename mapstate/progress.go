@@ -35,7 +35,7 @@ type partition struct {
 	pending    TxID        // a batch of which an unfinished attempt may be there in part; see intend
 	intents    int         // chunks stored of its keys
 
-	seq uint64 // of the commit, in this process; not stored
+	seq uint64 // of its last change, in this process; not stored
 }
 
 const progressVersion = 2

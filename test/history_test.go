@@ -1,7 +1,6 @@
 package test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,7 +110,6 @@ func (h *history) wrote(w *writer, env mapstate.Envelope, keys []mapstate.Key) {
 	if env.Offsets != nil {
 		w.open.Offsets = env.Offsets
 	}
-	w.open.Epoch = env.Epoch
 }
 
 // committed notes a commit, and which open batches it disturbs.
@@ -232,6 +230,7 @@ func (h *history) begin(t *rapid.T) {
 		return
 	}
 	w.end(&env)
+	w.progress.Epoch = env.Epoch
 }
 
 func (h *history) commit(t *rapid.T) {
@@ -297,13 +296,7 @@ func (h *history) compare(t *rapid.T) {
 	}
 	got, err := h.target.progress()
 	require.NoError(t, err)
-	want := []mapstate.Progress{}
-	for _, w := range h.writers {
-		if w.progress.TxID != mapstate.NoTxID || w.progress.Epoch != 0 || w.progress.Offsets != nil {
-			want = append(want, w.progress)
-		}
-	}
-	slices.SortFunc(want, func(a, b mapstate.Progress) int { return cmp.Compare(a.Partition, b.Partition) })
+	want := h.oracle.Progress()
 	require.Len(t, got, len(want))
 	for i := range got {
 		require.False(t, got[i].CommittedAt.IsZero())

@@ -85,6 +85,21 @@ func lostBatch(t *testing.T, s *state) {
 	s.restart()
 	s.mustSum(at(7), "a", 1) // a writer that goes on with the next batch may
 	s.value(at(0), "a", "3")
+
+	// The epoch that the batch brought does not make its writer a new one.
+	env := mapstate.Envelope{TxID: 8, Epoch: 3}
+	s.begin(env)
+	s.mustSum(env, "a", 1)
+	s.restart()
+	_, err = s.sum(env, "a", 10)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	s.begin(env)
+	require.NoError(t, s.Abort(t.Context(), env))
+	_, err = s.sum(env, "a", 10)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	env.Epoch = 4
+	s.mustSum(env, "a", 10) // a new one may
+	s.value(at(0), "a", "13")
 }
 
 // replacedBatch is begun again while its commit is on its way: only what was

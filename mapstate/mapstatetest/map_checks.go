@@ -200,20 +200,64 @@ func lowerEpochIsFenced(t *testing.T, s *state) {
 	s.mustSum(mapstate.Envelope{TxID: 3, Partition: "other"}, "b", 1)
 }
 
-// zombieInBatch is fenced off inside an open batch as it is outside.
+// zombieInBatch is fenced off from the successor's begin on, whatever it sends.
 func zombieInBatch(t *testing.T, s *state) {
 	s.begin(mapstate.Envelope{TxID: 1, Epoch: 5})
+	require.Empty(t, s.Progress(), "nothing is committed")
 	s.mustSum(mapstate.Envelope{TxID: 1, Epoch: 5}, "a", 1)
 	for _, epoch := range []int64{0, 4} {
-		_, err := s.sum(mapstate.Envelope{TxID: 1, Epoch: epoch}, "a", 100)
+		for x := range mapstate.TxID(4) {
+			_, err := s.sum(mapstate.Envelope{TxID: x, Epoch: epoch, Whole: true}, "a", 100)
+			require.ErrorIs(t, err, mapstate.ErrFenced)
+		}
+		_, err := s.Begin(t.Context(), mapstate.Envelope{TxID: 1, Epoch: epoch})
 		require.ErrorIs(t, err, mapstate.ErrFenced)
 	}
-	s.mustSum(mapstate.Envelope{TxID: 1, Epoch: 6}, "a", 1)
-	_, err := s.sum(mapstate.Envelope{TxID: 1, Epoch: 5}, "a", 100)
+	zombie := mapstate.Envelope{TxID: 1, Epoch: 4}
+	_, err := s.Commit(t.Context(), zombie)
 	require.ErrorIs(t, err, mapstate.ErrFenced)
+	require.ErrorIs(t, s.Abort(t.Context(), zombie), mapstate.ErrFenced)
 	s.commit(at(1))
-	s.value(at(0), "a", "2")
-	require.EqualValues(t, 6, s.Progress()[0].Epoch, "the highest epoch is remembered with the commit")
+	s.value(at(0), "a", "1")
+	require.EqualValues(t, 5, s.Progress()[0].Epoch)
+	_, err = s.Commit(t.Context(), zombie)
+	require.ErrorIs(t, err, mapstate.ErrFenced, "it was not this one's batch that was committed")
+}
+
+// laterWriter is one with a higher epoch, to whom a batch that is open does not belong.
+func laterWriter(t *testing.T, s *state) {
+	s.begin(mapstate.Envelope{TxID: 1, Epoch: 5})
+	s.mustSum(mapstate.Envelope{TxID: 1, Epoch: 5}, "a", 1)
+	later := mapstate.Envelope{TxID: 1, Epoch: 6}
+	_, err := s.sum(later, "a", 10)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	_, err = s.Commit(t.Context(), later)
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	s.begin(later)
+	s.mustSum(later, "a", 10)
+	s.commit(later)
+	s.value(at(0), "a", "10")
+}
+
+// anotherBatch comes while one is open: it was replaced, or its writer has lost count.
+func anotherBatch(t *testing.T, s *state) {
+	s.begin(at(7))
+	s.mustSum(at(7), "a", 1)
+	s.begin(at(6))
+	s.mustSum(at(6), "a", 10)
+	_, err := s.sum(at(7), "a", 1)
+	if !s.guarded() {
+		require.NoError(t, err, "a txid is a label here")
+		return
+	}
+	require.ErrorIs(t, err, mapstate.ErrNoOpenBatch)
+	s.commit(at(6))
+	s.value(at(0), "a", "10")
+	s.begin(at(8))
+	s.mustSum(whole(9), "a", 100)
+	_, err = s.Commit(t.Context(), at(8))
+	require.ErrorIs(t, err, mapstate.ErrStaleTx)
+	s.value(at(0), "a", "110")
 }
 
 // fullDisk is a store that says that it has written nothing: the batch stays open

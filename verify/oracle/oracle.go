@@ -79,6 +79,7 @@ type writerState struct {
 	epoch   int64
 	offsets []byte
 	whole   bool                  // the last attempt at txid was
+	listed  bool                  // it has committed something that progress tells of
 	touched map[mapstate.Key]bool // by all attempts at txid
 	begun   mapstate.TxID         // a batch that was open and is not committed; restarts do not forget it
 }
@@ -244,6 +245,7 @@ func (o *Map) commit(env mapstate.Envelope, log []step) (mapstate.Result, error)
 		return mapstate.Result{}, err
 	}
 	w := o.writers[env.Partition]
+	w.listed = w.listed || env.TxID != mapstate.NoTxID || env.Offsets != nil || env.Epoch != w.epoch
 	w.epoch = env.Epoch
 	if x := env.TxID; x != mapstate.NoTxID {
 		if x >= w.begun {
@@ -272,8 +274,8 @@ func (o *Map) commit(env mapstate.Envelope, log []step) (mapstate.Result, error)
 
 // request makes an attempt of one request, or stages it in the open batch.
 func (o *Map) request(env mapstate.Envelope, steps []step) (mapstate.Result, error) {
-	b, ok := o.open[env.Partition]
-	if !ok || b.env.TxID != env.TxID || env.TxID == mapstate.NoTxID {
+	b, ok := o.batch(env)
+	if !ok {
 		if _, _, err := o.attempt(env, nil); err == nil && o.unfinished(env) {
 			return mapstate.Result{}, mapstate.ErrNoOpenBatch
 		}
@@ -291,7 +293,6 @@ func (o *Map) request(env mapstate.Envelope, steps []step) (mapstate.Result, err
 	if err != nil {
 		return mapstate.Result{}, err
 	}
-	b.env.Epoch = env.Epoch
 	if env.Offsets != nil {
 		b.env.Offsets = env.Offsets
 	}
@@ -304,14 +305,28 @@ func (o *Map) request(env mapstate.Envelope, steps []step) (mapstate.Result, err
 }
 
 // unfinished reports whether env, alone, would be half of a batch that was open
-// and has not been committed: it neither says that it is the whole, nor comes from
-// a new writer.
+// and has not been committed, or would come in the middle of another batch: it
+// neither says that it is the whole, nor comes from a new writer.
 func (o *Map) unfinished(env mapstate.Envelope) bool {
 	w := o.writers[env.Partition]
-	if env.TxID == mapstate.NoTxID || w.begun == mapstate.NoTxID || env.Whole || env.Epoch > w.epoch {
+	b, open := o.open[env.Partition]
+	switch {
+	case env.TxID == mapstate.NoTxID || w.begun == mapstate.NoTxID || env.Whole:
+		return false
+	case open && env.TxID == b.env.TxID:
+		return true
+	case open && o.kind != "nontx" && env.Epoch <= b.env.Epoch:
+		return true
+	case env.Epoch > w.epoch:
 		return false
 	}
 	return env.TxID == w.begun || env.TxID < w.begun && o.kind != "nontx"
+}
+
+// batch returns the open batch that env belongs to.
+func (o *Map) batch(env mapstate.Envelope) (openBatch, bool) {
+	b, ok := o.open[env.Partition]
+	return b, ok && env.TxID != mapstate.NoTxID && b.env.TxID == env.TxID && b.env.Epoch >= env.Epoch
 }
 
 // Update applies updaters[i] to keys[i].
@@ -340,7 +355,7 @@ func (o *Map) Remove(env mapstate.Envelope, keys []mapstate.Key) (mapstate.Resul
 // Read returns the value of each key as env sees it, no value where there is none.
 func (o *Map) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Value, error) {
 	staged := map[mapstate.Key]Held{}
-	if b, ok := o.open[env.Partition]; ok && env.TxID != mapstate.NoTxID && b.env.TxID == env.TxID {
+	if b, ok := o.batch(env); ok {
 		after, _, err := o.attempt(b.env, b.log)
 		if err != nil {
 			return nil, err
@@ -373,13 +388,10 @@ func (o *Map) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
 	if _, _, err := o.attempt(env, nil); err != nil {
 		return mapstate.Begun{}, err
 	}
-	if b, ok := o.open[env.Partition]; ok && env.Epoch < b.env.Epoch {
-		return mapstate.Begun{}, &mapstate.FencedError{Partition: env.Partition, Stored: b.env.Epoch, Got: env.Epoch}
-	}
 	env.Whole = true
 	o.open[env.Partition] = openBatch{env: env}
 	w := o.writers[env.Partition]
-	w.begun = env.TxID
+	w.begun, w.epoch = env.TxID, env.Epoch
 	o.writers[env.Partition] = w
 	last := w.txid
 	return mapstate.Begun{Committed: last, Replay: last == env.TxID}, nil
@@ -387,9 +399,8 @@ func (o *Map) Begin(env mapstate.Envelope) (mapstate.Begun, error) {
 
 // Commit commits the open batch of env. Epoch 0 is not compared.
 func (o *Map) Commit(env mapstate.Envelope) (mapstate.Result, error) {
-	b, ok := o.open[env.Partition]
-	if ok && b.env.TxID == env.TxID && (env.Epoch == 0 || env.Epoch >= b.env.Epoch) {
-		b.env.Epoch = max(b.env.Epoch, env.Epoch)
+	b, ok := o.batch(env)
+	if ok && (env.Epoch == 0 || env.Epoch == b.env.Epoch) {
 		if env.Offsets != nil {
 			b.env.Offsets = env.Offsets
 		}
@@ -404,7 +415,8 @@ func (o *Map) Commit(env mapstate.Envelope) (mapstate.Result, error) {
 	if err := o.fenced(env); err != nil {
 		return mapstate.Result{}, err
 	}
-	if w := o.writers[env.Partition]; !ok && env.TxID != mapstate.NoTxID && env.TxID == w.txid && w.whole && env.TxID != w.begun {
+	_, open := o.open[env.Partition]
+	if w := o.writers[env.Partition]; !open && env.TxID != mapstate.NoTxID && env.TxID == w.txid && w.whole && env.TxID != w.begun {
 		return mapstate.Result{AlreadyCommitted: true}, nil
 	}
 	return mapstate.Result{}, mapstate.ErrNoOpenBatch
@@ -415,7 +427,7 @@ func (o *Map) Abort(env mapstate.Envelope) error {
 	if err := o.fenced(env); err != nil {
 		return err
 	}
-	if b, ok := o.open[env.Partition]; !ok || b.env.TxID != env.TxID {
+	if _, ok := o.batch(env); !ok {
 		return mapstate.ErrNoOpenBatch
 	}
 	delete(o.open, env.Partition)
@@ -425,9 +437,6 @@ func (o *Map) Abort(env mapstate.Envelope) error {
 // fenced refuses to end a batch for a writer that another has taken over from.
 func (o *Map) fenced(env mapstate.Envelope) error {
 	highest := o.writers[env.Partition].epoch
-	if b, ok := o.open[env.Partition]; ok {
-		highest = max(highest, b.env.Epoch)
-	}
 	if env.Epoch != 0 && env.Epoch < highest {
 		return &mapstate.FencedError{Partition: env.Partition, Stored: highest, Got: env.Epoch}
 	}
@@ -447,7 +456,7 @@ func (o *Map) Progress() []mapstate.Progress {
 	all := []mapstate.Progress{}
 	for _, name := range slices.Sorted(maps.Keys(o.writers)) {
 		w := o.writers[name]
-		if w.txid != mapstate.NoTxID || w.epoch != 0 || w.offsets != nil {
+		if w.listed {
 			all = append(all, mapstate.Progress{Partition: name, TxID: w.txid, Epoch: w.epoch, Offsets: w.offsets})
 		}
 	}
