@@ -57,7 +57,7 @@ func TestAWriteThatFailsIsNeverTakenForDone(t *testing.T) {
 				t.Parallel()
 				j, struck, ended := newJob(t, seed, unitsPerState), 0, 0
 				for at := 1; ; at += faultStride() {
-					f := fault{at: at, late: (at+int(seed))%2 == 0 && err == syscall.EIO, err: err}
+					f := fault{at: at, late: (at+int(seed))%2 == 0 && errors.Is(err, syscall.EIO), err: err}
 					befell, lost := j.runFaulty(t, f)
 					if befell == nil {
 						break
