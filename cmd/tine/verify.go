@@ -127,6 +127,9 @@ func (c *cli) verify(cmd *cobra.Command, v verification, foreign bool) (err erro
 	opts.Progress = func(done, _ time.Duration) { bar.set(int(done.Milliseconds())) }
 	report, err := verify.Run(ctx, opts)
 	bar.finish()
+	if err != nil && report.Difference == nil {
+		return fmt.Errorf("verify: %w", err) // there is no verdict
+	}
 	if report.Difference != nil {
 		err = errors.Join(writeHistory(v.history, report), err)
 	}

@@ -186,4 +186,5 @@ func TestVerifyTellsThatThereIsNoServer(t *testing.T) {
 	s.kill()
 	o := tine(t, nil, "verify", "--url", s.url, "--seed", strconv.Itoa(1))
 	require.Equal(t, exitUnavailable, o.code, o.err)
+	require.Equal(t, "seed 1\n", o.out, "there is no verdict")
 }
