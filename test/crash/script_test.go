@@ -78,6 +78,20 @@ func writeScript(t *testing.T, rnd *rand.Rand, name, kind string, units int) *sc
 // model returns the oracle after n units.
 func (s *script) model(n int) *oracle.Map { return s.models[n] }
 
+// begun returns what the state holds after n units and the begin of the next: a higher
+// epoch fences from there on.
+func (s *script) begun(n int) *content {
+	u, model := s.units[n], s.models[n]
+	if model == nil || u.deed != open && u.deed != abort {
+		return contentOf(model)
+	}
+	begun := oracleTarget{model.Clone()}
+	if err := begun.begin(u.beginEnvelope()); err != nil {
+		return contentOf(model)
+	}
+	return contentOf(begun.Map)
+}
+
 func (s *script) lifecycle(d deed) {
 	s.units = append(s.units, unit{at: len(s.units) + 1, deed: d})
 	var model *oracle.Map
@@ -157,13 +171,19 @@ type target interface {
 	abort(env mapstate.Envelope) error
 }
 
+// beginEnvelope is that of the begin of a batch.
+func (u unit) beginEnvelope() mapstate.Envelope {
+	env := u.env
+	env.Offsets, env.Whole = nil, false
+	return env
+}
+
 // perform does what a unit does to a state that is there.
 func perform(on target, u unit) error {
 	if u.deed == request {
 		return on.update(u.env, u.requests[0])
 	}
-	begin := u.env
-	begin.Offsets, begin.Whole = nil, false
+	begin := u.beginEnvelope()
 	if err := on.begin(begin); err != nil {
 		return err
 	}
@@ -234,11 +254,16 @@ func (c *content) differences(other *content) []string {
 	var all []string
 	for _, k := range allKeys {
 		if want, got := c.entries[k], other.entries[k]; want != got {
-			all = append(all, fmt.Sprintf("%s: %.300v, want %.300v", k, got, want))
+			all = append(all, fmt.Sprintf("%s: %s, want %s", k, brief(got), brief(want)))
 		}
 	}
 	if !reflect.DeepEqual(c.progress, other.progress) {
 		all = append(all, fmt.Sprintf("progress %+v, want %+v", other.progress, c.progress))
 	}
 	return all
+}
+
+// brief is an entry with the numbers of the units in it, without what fills it.
+func brief(e mapstate.Entry) string {
+	return strings.ReplaceAll(fmt.Sprintf("%v after %v @%d", e.Value, e.Prev, e.TxID), "x", "")
 }
