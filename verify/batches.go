@@ -20,6 +20,7 @@ type openBatch struct {
 	used     time.Time
 	staged   map[mapstate.Key]bool
 	doubtful bool // it may not be open
+	idle     bool // it may have been dropped since it was used
 	// disturbed says that somebody else may have written what is staged. What the batch sees until
 	// it commits is then not promised, and it is left to its commit.
 	disturbed bool
@@ -52,6 +53,9 @@ func (r *runner) isOvertaken(s Step, b *openBatch) bool {
 func (r *runner) track(s Step, got answer, known bool) {
 	id := idOf(s.Env)
 	b := r.batches[id]
+	if b != nil {
+		b.used, b.idle = time.Now(), false // for better or worse: the server's clock starts again, or the batch is gone
+	}
 	if known && got.err != nil {
 		if b != nil && s.Verb == Commit && !errors.Is(got.err, mapstate.ErrUpdaterType) {
 			b.doubtful = true // it was overtaken, or it was the writer
@@ -97,7 +101,6 @@ func (r *runner) end(partition string) {
 }
 
 func (b *openBatch) stage(s Step) {
-	b.used = time.Now()
 	b.epoch = max(b.epoch, s.Env.Epoch)
 	for _, k := range s.Keys {
 		b.staged[k] = true

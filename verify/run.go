@@ -264,8 +264,8 @@ func (r *runner) waitForDrop(ctx context.Context) error {
 // doubtIdleBatches takes in that batches that were not used for long may be gone.
 func (r *runner) doubtIdleBatches() {
 	for id, b := range r.batches {
-		if r.idle > 0 && time.Since(b.used) > r.idle/2 {
-			b.used, b.doubtful = time.Now(), true
+		if r.idle > 0 && !b.idle && time.Since(b.used) > r.idle/2 {
+			b.idle, b.doubtful = true, true
 			r.belief.perhaps(func(o *oracle.Map) {
 				_ = o.Abort(mapstate.Envelope{TxID: id.txid, Partition: id.partition}) // or it was not open
 			})
