@@ -28,9 +28,18 @@ type openBatch struct {
 
 func idOf(env mapstate.Envelope) batchID { return batchID{env.Partition, env.TxID} }
 
+// batchOf returns the open batch that a step belongs to, nil if there is none. What a later
+// writer sends does not belong to the batch of the one before.
+func (r *runner) batchOf(s Step) *openBatch {
+	if b := r.batches[idOf(s.Env)]; b != nil && s.Env.Epoch <= b.epoch {
+		return b
+	}
+	return nil
+}
+
 // isOpenQuestion reports whether it is not promised what a step is answered.
 func (r *runner) isOpenQuestion(s Step) bool {
-	b := r.batches[idOf(s.Env)]
+	b := r.batchOf(s)
 	if b == nil || s.Verb == BeginCommit || s.Verb == Commit || s.Verb == Abort {
 		return false
 	}
@@ -51,8 +60,7 @@ func (r *runner) isOvertaken(s Step, b *openBatch) bool {
 
 // track follows open batches through a step that was answered, or may have been carried out.
 func (r *runner) track(s Step, got answer, known bool) {
-	id := idOf(s.Env)
-	b := r.batches[id]
+	id, b := idOf(s.Env), r.batchOf(s)
 	if b != nil {
 		b.used, b.idle = time.Now(), false // for better or worse: the server's clock starts again, or the batch is gone
 	}
@@ -101,7 +109,6 @@ func (r *runner) end(partition string) {
 }
 
 func (b *openBatch) stage(s Step) {
-	b.epoch = max(b.epoch, s.Env.Epoch)
 	for _, k := range s.Keys {
 		b.staged[k] = true
 	}
