@@ -28,12 +28,13 @@ var importTable = map[string][]string{
 	"backing":               {"mapstate"},
 	"backing/backingtest":   {}, // imported by tests only
 	"cache":                 {"mapstate"},
+	"trident":               {"mapstate"},
 	"api":                   {"mapstate"},
 	"stream":                {"mapstate"},
-	"server":                {"mapstate", "opaque", "transactional", "nontx", "backing", "cache", "api", "stream"},
+	"server":                {"mapstate", "opaque", "transactional", "nontx", "trident", "backing", "cache", "api", "stream"},
 	"verify/oracle":         {"mapstate"},
 	"verify":                {"mapstate", "verify/oracle", "api"},
-	"cmd/tine":              {"mapstate", "server", "api", "verify"},
+	"cmd/tine":              {"mapstate", "server", "api", "verify", "trident"},
 	"test":                  {}, // its code is tests
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -55,7 +56,8 @@ func (c Codec) AppendRecord(dst []byte, r mapstate.Record) []byte {
 func (c Codec) DecodeRecord(b []byte) (mapstate.Record, error) {
 	r, err := c.decode(b)
 	if err != nil {
-		return mapstate.Record{}, fmt.Errorf("trident record: %w: %v", mapstate.ErrCorrupt, err) // never the cause's sentinel: no request is at fault
+		// The cause is told, not wrapped: no request is at fault.
+		return mapstate.Record{}, fmt.Errorf("trident record: %w: %s", mapstate.ErrCorrupt, err.Error())
 	}
 	return r, nil
 }
@@ -160,5 +162,5 @@ func syntax(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the JSON is cut short")
 	}
-	return fmt.Errorf("not JSON: %w", err)
+	return fmt.Errorf("not JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 }

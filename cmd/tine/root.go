@@ -74,7 +74,7 @@ The common flags can be given as environment variables: --url is TINE_URL.`,
 		c.getCommand(), c.updateCommand(), c.putCommand(), c.removeCommand(),
 		c.beginCommand(), c.commitCommand(), c.abortCommand(),
 		c.snapshotCommand(), c.scanCommand(), c.progressCommand(),
-		c.replayCommand(), c.demoCommand(), c.verifyCommand(), c.versionCommand(), c.completionCommand(),
+		c.replayCommand(), c.importCommand(), c.demoCommand(), c.verifyCommand(), c.versionCommand(), c.completionCommand(),
 	)
 	c.completeArguments(root)
 	return root
