@@ -15,7 +15,7 @@ import (
 )
 
 // layoutVersion is the version of the key layout in doc.go.
-const layoutVersion = 1
+const layoutVersion = 2
 
 // The catalog's keys, under id 0.
 const (

@@ -99,7 +99,7 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 		want       error
 		message    string
 	}{
-		"a newer layout":        {catalogFormat, "\x00\x00\x00\x07", mapstate.ErrUnsupported, "layout version 7, this program reads version 1"},
+		"a newer layout":        {catalogFormat, "\x00\x00\x00\x07", mapstate.ErrUnsupported, "layout version 7, this program reads version 2"},
 		"a layout cut short":    {catalogFormat, "\x00", mapstate.ErrCorrupt, "data"},
 		"another program's":     {"\x00\x00", "x", mapstate.ErrCorrupt, "another program's"},
 		"a state cut short":     {catalogStates + "short", "\x00", mapstate.ErrCorrupt, `"short"`},
