@@ -17,6 +17,7 @@ type StateInfo struct {
 	Backing      string              `json:"backing"`
 	Cache        *CacheSpec          `json:"cache,omitempty"`
 	Durability   string              `json:"durability,omitempty"`
+	Memcached    *MemcachedSpec      `json:"memcached,omitempty"`
 	Capabilities Capabilities        `json:"capabilities"`
 	Progress     []PartitionProgress `json:"progress"`
 	Stats        StateStats          `json:"stats"`
@@ -48,6 +49,7 @@ func infoOf(s *NamedState) StateInfo {
 	stats := s.Map.Stats()
 	info := StateInfo{
 		Name: s.Name, Kind: s.Spec.Kind, Backing: s.Spec.Backing, Cache: s.Spec.Cache, Durability: s.Spec.Durability,
+		Memcached:    s.Spec.Memcached,
 		Capabilities: s.Capabilities,
 		Progress:     progressOf(s.Map),
 		Stats: StateStats{

@@ -10,9 +10,24 @@ import (
 // filled in; two creations of one name are the same when their normalised specs are.
 type StateSpec struct {
 	Kind       string     `json:"kind"`                 // nontx, transactional or opaque
-	Backing    string     `json:"backing,omitempty"`    // pebble (default) or memory
+	Backing    string     `json:"backing,omitempty"`    // pebble (default), memory or memcached
 	Cache      *CacheSpec `json:"cache,omitempty"`      // the LRU in front of the backing
 	Durability string     `json:"durability,omitempty"` // sync (default) or interval
+
+	Memcached *MemcachedSpec `json:"memcached,omitempty"` // with backing memcached only
+}
+
+// MemcachedSpec says where and how a state's entries live on memcached. The zero
+// value of all but Servers is the default.
+type MemcachedSpec struct {
+	Servers     []string `json:"servers"`               // host:port, or host for port 11211
+	Format      string   `json:"format,omitempty"`      // tine (default) or trident
+	KeyPrefix   string   `json:"keyPrefix,omitempty"`   // of every name on the servers
+	GlobalKey   string   `json:"globalKey,omitempty"`   // trident: the name of the snapshot; $GLOBAL$
+	TimeoutMS   int64    `json:"timeoutMs,omitempty"`   // of one read or write of a batch; 1000
+	Connections int64    `json:"connections,omitempty"` // to each server, at most; 4
+	// AcceptEviction says that the author knows: what memcached forgets starts again from nothing.
+	AcceptEviction bool `json:"acceptEviction,omitempty"`
 }
 
 // CacheSpec bounds a state's LRU, by whichever limit is reached first.

@@ -153,7 +153,7 @@ func TestStatesAreCreatedShownListedAndDeleted(t *testing.T) {
 	require.Equal(t, "state_exists", put("my.state", `{"kind":"nontx"}`).problem(t)["code"])
 
 	for _, body := range []string{``, `{}`, `{"kind":null}`, `{"kind":"opaque","kind":"opaque"}`, `{"Kind":"opaque"}`, `{"kind":1}`,
-		`{"kind":"opaque","memcached":{}}`, `{"kind":"opaque","backing":"memcached"}`, `{"kind":"odd"}`, `{"kind":"opaque"}{}`,
+		`{"kind":"opaque","memcached":{"ttl":1}}`, `{"kind":"opaque","backing":"memcached"}`, `{"kind":"odd"}`, `{"kind":"opaque"}{}`,
 		`{"kind":"opaque","cache":{"entries":-1}}`, `{"kind":"opaque","cache":{"entries":1.0}}`, `{"kind":"opaque","cache":[]}`,
 		`{"kind":"opaque","cache":{"size":1}}`} {
 		got := put("fresh", body)

@@ -2,6 +2,7 @@ package mapstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -162,22 +163,30 @@ func (a *attempt) load(ctx context.Context, from Getter, keys []Key) ([]int32, e
 	a.slotOf, a.missing = slotOf, missing
 	records, err := from.MultiGet(ctx, missing)
 	if err != nil {
-		return nil, err
+		return nil, located(err, keys)
 	}
 	for i, b := range records {
 		if err := a.resolve(&a.slots[known+i], b); err != nil {
-			return nil, a.positionOf(err, keys, missing[i])
+			return nil, positionOf(err, keys, missing[i])
 		}
 	}
 	return slotOf, nil
 }
 
 // positionOf names the first position of key in an error.
-func (a *attempt) positionOf(err error, keys []Key, key Key) error {
-	for i, k := range keys {
-		if k == key {
-			return &KeyError{Index: i, Key: k, Err: err}
-		}
+func positionOf(err error, keys []Key, key Key) error {
+	if i := slices.Index(keys, key); i >= 0 {
+		return &KeyError{Index: i, Key: key, Err: err}
+	}
+	return err
+}
+
+// located returns the error of a MultiGet with the position that its key has among
+// keys: on the way to the store there may have been fewer.
+func located(err error, keys []Key) error {
+	var at *KeyError
+	if errors.As(err, &at) {
+		return positionOf(at.Err, keys, at.Key)
 	}
 	return err
 }

@@ -332,7 +332,7 @@ func (b *batch) read(ctx context.Context, env Envelope, keys []Key) ([]Entry, er
 	}
 	records, err := b.m.backing.MultiGet(ctx, keys)
 	if err != nil {
-		return nil, err
+		return nil, located(err, keys)
 	}
 	entries := make([]Entry, len(keys))
 	for i, k := range keys {

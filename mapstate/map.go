@@ -146,7 +146,7 @@ func (m *Map) Read(ctx context.Context, env Envelope, keys []Key) ([]Entry, erro
 	}
 	records, err := m.backing.MultiGet(ctx, keys)
 	if err != nil {
-		return nil, err
+		return nil, located(err, keys)
 	}
 	entries := make([]Entry, len(keys))
 	for i, stored := range records {

@@ -30,6 +30,8 @@ type Registry struct {
 
 	mu     sync.RWMutex
 	states map[string]*api.NamedState
+
+	memcached map[string]*backing.Memcached // of the states on memcached; guarded by changes
 }
 
 var _ api.States = (*Registry)(nil)
@@ -37,7 +39,7 @@ var _ api.States = (*Registry)(nil)
 // OpenRegistry opens every state in the database's catalog. It does not take
 // over the database, which is closed after the registry.
 func OpenRegistry(ctx context.Context, db *backing.Database, cfg Config) (*Registry, error) {
-	r := &Registry{cfg: cfg, db: db, states: make(map[string]*api.NamedState)}
+	r := &Registry{cfg: cfg, db: db, states: make(map[string]*api.NamedState), memcached: make(map[string]*backing.Memcached)}
 	entries, err := db.States()
 	if err != nil {
 		return nil, fmt.Errorf("open the states: %w", err)
@@ -64,7 +66,7 @@ func (r *Registry) reopen(ctx context.Context, e backing.CatalogEntry) error {
 	if err != nil {
 		return err
 	}
-	state, err := r.open(ctx, e.Name, spec, store)
+	state, err := r.openStored(ctx, e.Name, spec, store)
 	if err != nil {
 		return err
 	}
@@ -72,9 +74,26 @@ func (r *Registry) reopen(ctx context.Context, e backing.CatalogEntry) error {
 	return nil
 }
 
-// open puts a normalised spec together over its store.
+// openStored puts a normalised spec together over its store in the database.
+func (r *Registry) openStored(ctx context.Context, name string, spec api.StateSpec, store *backing.Pebble) (*api.NamedState, error) {
+	if spec.Backing != backingMemcached {
+		return r.open(ctx, name, spec, store)
+	}
+	onServers, err := openMemcached(ctx, name, spec.Memcached, store)
+	if err != nil {
+		return nil, err
+	}
+	state, err := r.open(ctx, name, spec, onServers)
+	if err != nil {
+		return nil, errors.Join(err, onServers.Close())
+	}
+	r.memcached[name] = onServers
+	return state, nil
+}
+
+// open puts a normalised spec together over its backing.
 func (r *Registry) open(ctx context.Context, name string, spec api.StateSpec, store mapstate.BackingMap) (*api.NamedState, error) {
-	kind, err := kindNamed(spec.Kind)
+	kind, err := kindOf(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +105,7 @@ func (r *Registry) open(ctx context.Context, name string, spec api.StateSpec, st
 	}
 	state.Map, err = mapstate.Open(ctx, kind, store, mapstate.Options{
 		Interval:  spec.Durability == durabilityInterval,
+		Torn:      !state.Capabilities.AtomicBatch,
 		BatchIdle: r.cfg.BatchIdle,
 	})
 	return state, err
@@ -131,9 +151,12 @@ func (r *Registry) create(ctx context.Context, name string, given, normal api.St
 	if err != nil {
 		return nil, err
 	}
-	state, err := r.open(ctx, name, normal, store)
+	state, err := r.openStored(ctx, name, normal, store)
+	if err == nil && normal.Backing == backingMemcached {
+		err = r.memcached[name].Claim(ctx)
+	}
 	if err != nil {
-		return nil, errors.Join(err, r.db.Delete(name))
+		return nil, errors.Join(err, r.closeMemcached(ctx, name), r.db.Delete(name))
 	}
 	return state, nil
 }
@@ -170,7 +193,7 @@ func (r *Registry) List() []*api.NamedState {
 // Delete implements api.States. Operations under way finish first, later ones
 // fail with ErrUnknownState. Where the entries cannot be deleted the name stays,
 // for Delete to be called again.
-func (r *Registry) Delete(_ context.Context, name string) error {
+func (r *Registry) Delete(ctx context.Context, name string) error {
 	r.changes.Lock()
 	defer r.changes.Unlock()
 	if r.closed {
@@ -181,7 +204,10 @@ func (r *Registry) Delete(_ context.Context, name string) error {
 		return err
 	}
 	state.Map.Close(fmt.Errorf("%w: state %q was deleted", mapstate.ErrUnknownState, name))
-	if state.Spec.Backing == backingPebble {
+	if err := r.closeMemcached(ctx, name); err != nil {
+		return fmt.Errorf("delete state %q: %w", name, err)
+	}
+	if state.Spec.Backing != backingMemory {
 		if err := r.db.Delete(name); err != nil {
 			return fmt.Errorf("delete state %q: %w", name, err)
 		}
@@ -201,6 +227,24 @@ func (r *Registry) Close() {
 	for _, state := range r.List() {
 		state.Map.Close(mapstate.ErrShuttingDown)
 	}
+	for _, m := range r.memcached {
+		_ = m.Close() // its connections; nothing is lost with them
+	}
+}
+
+// closeMemcached gives up what a state has on memcached, if it is there.
+func (r *Registry) closeMemcached(ctx context.Context, name string) error {
+	m, ok := r.memcached[name]
+	if !ok {
+		return nil
+	}
+	delete(r.memcached, name)
+	// A server that cannot be asked keeps a mark that nobody needs: names are not used again.
+	released := m.Release(ctx)
+	if errors.Is(released, mapstate.ErrUnavailable) {
+		released = nil
+	}
+	return errors.Join(released, m.Close())
 }
 
 func (r *Registry) put(state *api.NamedState) {

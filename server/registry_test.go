@@ -122,7 +122,12 @@ func TestCreateRefusesUnknownWordsAndListsTheKnown(t *testing.T) {
 		{api.StateSpec{}, []string{"kind", "nontx", "transactional", "opaque"}},
 		{api.StateSpec{Kind: "opake"}, []string{`"opake"`, "nontx", "transactional", "opaque"}},
 		{api.StateSpec{Kind: "opaque", Backing: "redis"}, []string{"redis", "pebble", "memory"}},
-		{api.StateSpec{Kind: "opaque", Backing: "memcached"}, []string{"memcached", "not available in this version"}},
+		{api.StateSpec{Kind: "opaque", Backing: "memcached"}, []string{"memcached", "servers"}},
+		{api.StateSpec{Kind: "opaque", Memcached: &api.MemcachedSpec{}}, []string{"memcached is given, but backing is pebble"}},
+		{onMemcached(api.MemcachedSpec{}), []string{"Servers is empty"}},
+		{onMemcached(api.MemcachedSpec{Servers: []string{"h:1"}, Format: "storm"}), []string{"storm", "tine", "trident"}},
+		{onMemcached(api.MemcachedSpec{Servers: []string{"h:1"}, GlobalKey: "g"}), []string{"globalKey", "trident"}},
+		{onMemcached(api.MemcachedSpec{Servers: []string{"a b:1"}, TimeoutMS: -1}), []string{"a b:1", "Timeout"}},
 		{api.StateSpec{Kind: "opaque", Durability: "maybe"}, []string{"maybe", "sync", "interval"}},
 		{api.StateSpec{Kind: "opaque", Cache: &api.CacheSpec{Entries: -1}}, []string{"-1"}},
 	} {
@@ -133,6 +138,10 @@ func TestCreateRefusesUnknownWordsAndListsTheKnown(t *testing.T) {
 		}
 	}
 	require.Empty(t, d.reg.List())
+}
+
+func onMemcached(m api.MemcachedSpec) api.StateSpec {
+	return api.StateSpec{Kind: "opaque", Backing: "memcached", Memcached: &m}
 }
 
 func TestConcurrentCreatesAgreeOnOneState(t *testing.T) {

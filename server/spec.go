@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,12 +11,14 @@ import (
 	"tine/nontx"
 	"tine/opaque"
 	"tine/transactional"
+	"tine/trident"
 )
 
 // The words of a spec.
 const (
-	backingPebble = "pebble"
-	backingMemory = "memory"
+	backingPebble    = "pebble"
+	backingMemory    = "memory"
+	backingMemcached = "memcached"
 
 	durabilitySync     = "sync"
 	durabilityInterval = "interval"
@@ -31,7 +34,7 @@ func Kinds() []string {
 }
 
 // Backings returns the backings that a spec may name, the default first.
-func Backings() []string { return []string{backingPebble, backingMemory} }
+func Backings() []string { return []string{backingPebble, backingMemory, backingMemcached} }
 
 // Durabilities returns the durabilities that a spec may name, the default first.
 func Durabilities() []string { return []string{durabilitySync, durabilityInterval} }
@@ -39,6 +42,15 @@ func Durabilities() []string { return []string{durabilitySync, durabilityInterva
 // kinds returns the state kinds.
 func kinds() []mapstate.Kind {
 	return []mapstate.Kind{nontx.Kind{}, transactional.Kind{}, opaque.Kind{}}
+}
+
+// kindOf returns the kind of a normalised spec, in the form that its entries are stored in.
+func kindOf(spec api.StateSpec) (mapstate.Kind, error) {
+	kind, err := kindNamed(spec.Kind)
+	if err == nil && spec.Memcached != nil && spec.Memcached.Format == formatTrident {
+		kind = trident.New(kind, api.ParseValue)
+	}
+	return kind, err
 }
 
 // kindNamed returns the kind with a name on the wire.
@@ -66,10 +78,7 @@ func normalise(spec api.StateSpec, cfg Config) (api.StateSpec, error) {
 	switch spec.Backing {
 	case "":
 		spec.Backing = backingPebble
-	case backingPebble, backingMemory:
-	case "memcached":
-		return spec, fmt.Errorf("%w: backing memcached is not available in this version; use %s or %s",
-			api.ErrBadRequest, backingPebble, backingMemory)
+	case backingPebble, backingMemory, backingMemcached:
 	default:
 		return spec, badWord("backing", spec.Backing, Backings()...)
 	}
@@ -80,7 +89,11 @@ func normalise(spec api.StateSpec, cfg Config) (api.StateSpec, error) {
 		return spec, badWord("durability", spec.Durability, Durabilities()...)
 	}
 	cache, err := normaliseCache(spec, cfg)
+	if err != nil {
+		return spec, err
+	}
 	spec.Cache = &cache
+	spec.Memcached, err = normaliseMemcached(spec)
 	return spec, err
 }
 
@@ -89,7 +102,7 @@ func normaliseCache(spec api.StateSpec, cfg Config) (api.CacheSpec, error) {
 	switch {
 	case spec.Cache != nil:
 		cache = *spec.Cache
-	case spec.Backing == backingPebble:
+	case spec.Backing != backingMemory:
 		cache.Entries = cfg.CacheEntries
 	}
 	if cache.Entries < 0 || cache.Bytes < 0 {
@@ -107,10 +120,15 @@ func normaliseCache(spec api.StateSpec, cfg Config) (api.CacheSpec, error) {
 
 // sameSpec compares normalised specs.
 func sameSpec(a, b api.StateSpec) bool {
-	return a.Kind == b.Kind && a.Backing == b.Backing && a.Durability == b.Durability && *a.Cache == *b.Cache
+	return a.Kind == b.Kind && a.Backing == b.Backing && a.Durability == b.Durability && *a.Cache == *b.Cache &&
+		reflect.DeepEqual(a.Memcached, b.Memcached)
 }
 
 // capabilities returns what the backing of a normalised spec can promise.
 func capabilities(spec api.StateSpec) api.Capabilities {
-	return api.Capabilities{AtomicBatch: true, Durable: spec.Backing == backingPebble, Scan: true}
+	onMemcached := spec.Backing == backingMemcached
+	return api.Capabilities{
+		AtomicBatch: !onMemcached, Durable: spec.Backing == backingPebble,
+		Scan: !onMemcached, Evicts: onMemcached,
+	}
 }
