@@ -96,6 +96,7 @@ func (s *memcachedServer) popIdle() *memcachedConn {
 
 // release gives a connection back; unless it is in step, it is closed.
 func (s *memcachedServer) release(c *memcachedConn, inStep bool) {
+	turn := c.turn // c is another's once it is idle
 	if inStep && c.nc.SetDeadline(time.Time{}) == nil {
 		c.used = true
 		s.mu.Lock()
@@ -104,7 +105,7 @@ func (s *memcachedServer) release(c *memcachedConn, inStep bool) {
 	} else {
 		_ = c.nc.Close()
 	}
-	<-c.turn
+	<-turn
 }
 
 // do has an operation done that may be done twice. It is done once more, on a fresh

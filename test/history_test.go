@@ -28,6 +28,16 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// TestHistoriesOnMemcached does it to a state whose records are on memcached.
+func TestHistoriesOnMemcached(t *testing.T) {
+	for _, entries := range []int64{0, 2, 1_000_000} {
+		t.Run(fmt.Sprintf("cache-%d", entries), func(t *testing.T) {
+			t.Parallel()
+			checkHistories(t, onMemcached(t, entries))
+		})
+	}
+}
+
 // TestHistoriesOverHTTP does the same through the client and a whole server.
 func TestHistoriesOverHTTP(t *testing.T) {
 	for _, entries := range []int64{0, 2} {

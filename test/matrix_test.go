@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tine/backing"
+	"tine/backing/memcachedtest"
 	"tine/cache"
 	"tine/mapstate"
 	"tine/mapstate/mapstatetest"
@@ -23,6 +24,7 @@ func stores() map[string]openStore {
 		"memory":        openMemory,
 		"pebble-memory": openPebbleInMemory,
 		"pebble-disk":   openPebbleOnDisk,
+		"memcached":     openMemcached,
 	}
 	all := make(map[string]openStore)
 	for name, open := range bare {
@@ -66,6 +68,27 @@ func openPebbleOnDisk(t testing.TB) mapstatetest.Harness {
 	}
 }
 
+// openMemcached makes a store on a memcached of its own, whose meta space is in
+// memory. The memcached goes on when the store is reopened.
+func openMemcached(t testing.TB) mapstatetest.Harness {
+	server := memcachedtest.Start(t, "-I", "8m", "-m", "100")
+	meta := mapstate.NewMemory()
+	var last *backing.Memcached
+	open := func() mapstate.BackingMap {
+		if last != nil {
+			require.NoError(t, last.Close())
+		}
+		m, err := backing.NewMemcached(meta, backing.MemcachedOptions{
+			Servers: []string{server.Addr}, Owner: "test", Timeout: patience, DialTimeout: patience,
+		})
+		require.NoError(t, err)
+		last = m
+		return m
+	}
+	t.Cleanup(func() { require.NoError(t, last.Close()) })
+	return mapstatetest.Harness{Backing: open(), Reopen: open, NoScan: true, Torn: true}
+}
+
 // behindCache puts an LRU in front of a store, an empty one after a restart.
 func behindCache(open openStore, entries int64) openStore {
 	return func(t testing.TB) mapstatetest.Harness {
@@ -73,10 +96,10 @@ func behindCache(open openStore, entries int64) openStore {
 			return cache.New(b, cache.Options{Entries: entries, Bytes: 1 << 20})
 		}
 		h := open(t)
-		return mapstatetest.Harness{
-			Backing: cached(h.Backing),
-			Reopen:  func() mapstate.BackingMap { return cached(h.Reopen()) },
-		}
+		behind := h
+		behind.Backing = cached(h.Backing)
+		behind.Reopen = func() mapstate.BackingMap { return cached(h.Reopen()) }
+		return behind
 	}
 }
 

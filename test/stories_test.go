@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
+	"tine/backing/memcachedtest"
 	"tine/mapstate"
 )
 
@@ -35,6 +36,29 @@ func TestStories(t *testing.T) {
 		s := newStory(t)
 		datadriven.RunTest(t, path, s.command)
 	})
+}
+
+// what memcached does in another way: it lists no entries, a store of the test's takes
+// its place, or it is not asked at all.
+var notOnMemcached = regexp.MustCompile(`(?m)/entries|"capabilities"|^faulty|"backing"|min-free-bytes`)
+
+// TestStoriesOnMemcached tells the stories of states on memcached: there they end the
+// same, whatever else memcached cannot promise.
+func TestStoriesOnMemcached(t *testing.T) {
+	server := memcachedtest.Start(t, "-I", "8m", "-m", "100")
+	told := 0
+	for path, text := range storyFiles(t) {
+		if notOnMemcached.MatchString(text) || !strings.Contains(text, "\nstate ") {
+			continue
+		}
+		told++
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			s := newStory(t)
+			s.memcached = server.Addr
+			datadriven.RunTest(t, path, s.command)
+		})
+	}
+	require.Greater(t, told, 20)
 }
 
 // storyFiles returns the text of each story.

@@ -21,6 +21,8 @@ type story struct {
 	url     string
 	client  *http.Client
 	held    *heldRequest
+
+	memcached string // where new states keep their entries; "": in the default backing
 }
 
 func newStory(t *testing.T) *story {
@@ -65,6 +67,9 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "state": // NAME KIND: a new state with the defaults
 		body := fmt.Sprintf(`{"kind":%q}`, d.CmdArgs[1].Key)
+		if s.memcached != "" {
+			body = fmt.Sprintf(`{"kind":%q,"backing":"memcached","memcached":{"servers":[%q]}}`, d.CmdArgs[1].Key, s.memcached)
+		}
 		created, err := do(s.client, s.request(t, "PUT /v1/states/"+d.CmdArgs[0].Key, body))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusCreated, created.StatusCode)

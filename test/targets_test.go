@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tine/api"
+	"tine/backing"
+	"tine/backing/memcachedtest"
 	"tine/cache"
 	"tine/mapstate"
 	"tine/mapstate/mapstatetest"
@@ -168,8 +170,12 @@ type openTarget func(kind string) target
 
 // openMap opens a kind over a store and a cache of so many entries.
 func openMap(t *testing.T, kind string, entries int64, store mapstate.BackingMap) *mapstate.Map {
+	return openMapWith(t, kind, entries, store, mapstate.Options{})
+}
+
+func openMapWith(t *testing.T, kind string, entries int64, store mapstate.BackingMap, opts mapstate.Options) *mapstate.Map {
 	cached := cache.New(store, cache.Options{Entries: entries})
-	m, err := mapstate.Open(background, kindNamed(kind), cached, mapstate.Options{})
+	m, err := mapstate.Open(background, kindNamed(kind), cached, opts)
 	require.NoError(t, err)
 	return m
 }
@@ -198,6 +204,31 @@ func onPebble(t *testing.T, entries int64) openTarget {
 			return openMap(t, kind, entries, reopenState(t, db))
 		}
 		return &mapTarget{Map: openMap(t, kind, entries, createState(t, db)), open: reopen, closeStore: closeStore}
+	}
+}
+
+// onMemcached gives each history names of its own on one memcached. A restart keeps
+// them, and the progress, which is in memory.
+func onMemcached(t *testing.T, entries int64) openTarget {
+	server := memcachedtest.Start(t)
+	histories := 0
+	return func(kind string) target {
+		histories++
+		meta, last := mapstate.NewMemory(), (*backing.Memcached)(nil)
+		closeStore := func() { require.NoError(t, last.Close()) }
+		open := func() *mapstate.Map {
+			var err error
+			last, err = backing.NewMemcached(meta, backing.MemcachedOptions{
+				Servers: []string{server.Addr}, Prefix: fmt.Sprint(histories, ":"), Owner: "test", Timeout: patience, DialTimeout: patience,
+			})
+			require.NoError(t, err)
+			return openMapWith(t, kind, entries, last, mapstate.Options{Torn: true})
+		}
+		reopen := func() *mapstate.Map {
+			closeStore()
+			return open()
+		}
+		return &mapTarget{Map: open(), open: reopen, closeStore: closeStore}
 	}
 }
 

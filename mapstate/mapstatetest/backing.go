@@ -18,6 +18,8 @@ type Harness struct {
 	Backing mapstate.BackingMap
 	// NoScan says that Scan is ErrUnsupported.
 	NoScan bool
+	// Torn is mapstate.Options.Torn.
+	Torn bool
 	// Reopen takes the backing away, as a crash or a stop would, and returns what is
 	// there at the next start; Backing is not used after it. Nil: nothing survives.
 	Reopen func() mapstate.BackingMap

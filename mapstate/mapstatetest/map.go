@@ -65,7 +65,7 @@ func TestMap(t *testing.T, kind mapstate.Kind, open func(t testing.TB) Harness) 
 
 func (s *state) start(b mapstate.BackingMap) {
 	s.fault = NewFault(b)
-	m, err := mapstate.Open(context.Background(), s.kind, s.fault, mapstate.Options{})
+	m, err := mapstate.Open(context.Background(), s.kind, s.fault, mapstate.Options{Torn: s.harness.Torn})
 	require.NoError(s.t, err)
 	s.Map = m
 }
@@ -171,6 +171,19 @@ func (s *state) stored(key string) bool {
 	records, err := s.fault.MultiGet(context.Background(), Keys(key))
 	require.NoError(s.t, err)
 	return records[0] != nil
+}
+
+// scansNothing checks that a scan shows no key.
+func (s *state) scansNothing() {
+	s.t.Helper()
+	err := s.Scan(context.Background(), mapstate.Range{}, func(k mapstate.Key, _ mapstate.Entry) error {
+		return fmt.Errorf("scan shows %q", string(k))
+	})
+	if s.harness.NoScan {
+		require.ErrorIs(s.t, err, mapstate.ErrUnsupported)
+		return
+	}
+	require.NoError(s.t, err)
 }
 
 func (s *state) guarded() bool { return s.kind.Replays() != mapstate.ReplayApplies }

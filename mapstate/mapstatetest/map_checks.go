@@ -85,9 +85,7 @@ func nullIsPresent(t *testing.T, s *state) {
 	s.value(at(0), "never", "absent")
 	s.remove(at(2), "null")
 	s.value(at(0), "null", "absent")
-	require.NoError(t, s.Scan(context.Background(), mapstate.Range{}, func(k mapstate.Key, _ mapstate.Entry) error {
-		return fmt.Errorf("scan shows %s", k)
-	}))
+	s.scansNothing()
 	s.put(at(3), "null", nil)
 	require.Equal(t, Vals(5), s.mustSum(at(4), "null", 5).Values, "an updater takes null for nothing")
 }
@@ -138,9 +136,7 @@ func snapshotIsApart(t *testing.T, s *state) {
 	v, err = w.Get(ctx)
 	require.NoError(t, err)
 	require.Equal(t, Val("text"), v)
-	require.NoError(t, s.Scan(ctx, mapstate.Range{}, func(k mapstate.Key, _ mapstate.Entry) error {
-		return fmt.Errorf("scan shows %q", string(k))
-	}))
+	s.scansNothing()
 	s.holds("", "absent", "$GLOBAL$", "absent")
 }
 
