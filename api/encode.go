@@ -29,7 +29,8 @@ type StateStats struct {
 	Keys        int64       `json:"keys"` // written by commits
 	Replayed    int64       `json:"replayed"`
 	Restored    int64       `json:"restored"`
-	Stale       int64       `json:"stale"` // operations refused as stale
+	Stale       int64       `json:"stale"`              // operations refused as stale
+	Forgotten   int64       `json:"forgotten,omitzero"` // keys that the backing has lost, as far as it was noticed
 	OpenBatches int64       `json:"openBatches"`
 	Waiting     int64       `json:"waiting"` // requests that wait for the state
 	Cache       *CacheStats `json:"cache,omitempty"`
@@ -54,7 +55,7 @@ func infoOf(s *NamedState) StateInfo {
 		Progress:     progressOf(s.Map),
 		Stats: StateStats{
 			Commits: stats.Commits, Keys: stats.Keys, Replayed: stats.Replayed, Restored: stats.Restored,
-			Stale: stats.Stale, OpenBatches: stats.Open, Waiting: stats.Waiting,
+			Stale: stats.Stale, Forgotten: stats.Forgotten, OpenBatches: stats.Open, Waiting: stats.Waiting,
 		},
 	}
 	if s.CacheStats != nil {

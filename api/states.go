@@ -20,14 +20,14 @@ type StateSpec struct {
 // MemcachedSpec says where and how a state's entries live on memcached. The zero
 // value of all but Servers is the default.
 type MemcachedSpec struct {
-	Servers     []string `json:"servers"`               // host:port, or host for port 11211
-	Format      string   `json:"format,omitempty"`      // tine (default) or trident
-	KeyPrefix   string   `json:"keyPrefix,omitempty"`   // of every name on the servers
-	GlobalKey   string   `json:"globalKey,omitempty"`   // trident: the name of the snapshot; $GLOBAL$
-	TimeoutMS   int64    `json:"timeoutMs,omitempty"`   // of one read or write of a batch; 1000
-	Connections int64    `json:"connections,omitempty"` // to each server, at most; 4
+	Servers     []string `json:"servers"`              // host:port, or host for port 11211
+	Format      string   `json:"format,omitempty"`     // tine (default) or trident
+	KeyPrefix   string   `json:"keyPrefix,omitempty"`  // of every name on the servers
+	GlobalKey   string   `json:"globalKey,omitempty"`  // trident: the name of the snapshot; $GLOBAL$
+	TimeoutMS   int64    `json:"timeoutMs,omitzero"`   // of one read or write of a batch; 1000
+	Connections int64    `json:"connections,omitzero"` // to each server, at most; 4
 	// AcceptEviction says that the author knows: what memcached forgets starts again from nothing.
-	AcceptEviction bool `json:"acceptEviction,omitempty"`
+	AcceptEviction bool `json:"acceptEviction,omitzero"`
 }
 
 // CacheSpec bounds a state's LRU, by whichever limit is reached first.

@@ -69,6 +69,7 @@ type slot struct {
 	replay  bool     // an earlier attempt at this batch wrote the stored record
 	keep    bool     // updates are skipped, see Resolution.Keep
 	written bool     // next differs from what is stored
+	absent  bool     // there was no record
 	sharing *sharing // of a key that other partitions touched under this txid, else nil
 }
 
@@ -193,6 +194,7 @@ func located(err error, keys []Key) error {
 
 // resolve fills a slot from its stored bytes, nil for an absent key.
 func (a *attempt) resolve(s *slot, stored []byte) error {
+	s.absent = stored == nil
 	r, err := decodeStored(a.kind, stored)
 	if err != nil {
 		return err

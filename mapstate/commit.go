@@ -148,6 +148,11 @@ func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) 
 			return nil, err
 		}
 	}
+	if m.opts.Evicts && guarded && newBatch {
+		if err := w.countForgotten(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if guarded {
 		if err := w.touch(ctx, whole); err != nil {
 			return nil, err
@@ -247,11 +252,36 @@ func (w *commitWriter) restore(ctx context.Context, res *Result) error {
 	return nil
 }
 
+// countForgotten counts the keys of the batch before that this one has found absent.
+func (w *commitWriter) countForgotten(ctx context.Context) error {
+	absent := make(map[Key]bool)
+	for i := range w.a.slots {
+		if s := &w.a.slots[i]; s.absent {
+			absent[s.key] = true
+		}
+	}
+	if len(absent) == 0 {
+		return nil
+	}
+	touches, err := loadTouches(ctx, w.m.backing, chunkPrefix(w.env.Partition))
+	if err != nil {
+		return err
+	}
+	for _, t := range touches {
+		if absent[t.key] && !t.tombstone {
+			delete(absent, t.key)
+			w.m.forgotten.Add(1)
+		}
+	}
+	return nil
+}
+
 // touch lists the keys of this attempt: of a whole batch all of them, of a part
 // those that earlier parts have not listed. A tombstone that nobody needs is a
 // removal.
 func (w *commitWriter) touch(ctx context.Context, whole bool) error {
-	lists := w.m.kind.Replays() == ReplayRestarts && w.env.TxID != NoTxID // others need their tombstones only
+	// A kind that skips replays needs its tombstones only, unless it is to miss what is gone.
+	lists := w.env.TxID != NoTxID && (w.m.kind.Replays() == ReplayRestarts || w.m.opts.Evicts)
 	resumes := w.resumes()
 	for i := range w.a.slots {
 		s := &w.a.slots[i]
@@ -277,85 +307,6 @@ func (w *commitWriter) touch(ctx context.Context, whole bool) error {
 		return w.carry(ctx)
 	}
 	return nil
-}
-
-// sweep deletes the tombstones of the partition's last batch, now that a later
-// one commits and it can no longer be replayed.
-func (w *commitWriter) sweep(ctx context.Context) error {
-	touches, err := loadTouches(ctx, w.m.backing, chunkPrefix(w.env.Partition))
-	if err != nil {
-		return err
-	}
-	var dead []Key
-	seen := make(map[Key]bool)
-	for _, t := range touches {
-		if _, again := w.a.index[t.key]; t.tombstone && !again && !seen[t.key] {
-			seen[t.key] = true
-			dead = append(dead, t.key)
-		}
-	}
-	records, err := w.m.backing.MultiGet(ctx, dead)
-	if err != nil {
-		return err
-	}
-	for i, k := range dead {
-		r, err := decodeStored(w.m.kind, records[i])
-		if err != nil {
-			return &KeyError{Key: k, Err: err}
-		}
-		if records[i] == nil || !r.Curr.IsNone() {
-			continue // gone, or written again since
-		}
-		buried, err := w.bury(k, r)
-		if err != nil {
-			return &KeyError{Key: k, Err: err}
-		}
-		if !buried {
-			w.out.Records = append(w.out.Records, Write{Key: k})
-		}
-	}
-	return nil
-}
-
-// bury lists a tombstone under the partition that may still replay the batch that
-// left it, and reports whether there is one. Who commits a later batch may not.
-func (w *commitWriter) bury(k Key, r Record) (bool, error) {
-	p, err := w.m.replayer(r, func(p *partition) bool { return p.Partition == w.env.Partition && w.env.TxID > p.TxID })
-	if p == nil || err != nil {
-		return false, err
-	}
-	t := touch{key: k, tombstone: true}
-	if p.Partition == w.env.Partition {
-		w.touched = appendTouch(w.touched, t)
-		w.next.tombstones++
-		return true, nil
-	}
-	if w.graves == nil {
-		w.graves = make(map[string]*grave)
-	}
-	g := w.graves[p.Partition]
-	if g == nil {
-		g = &grave{next: *p}
-		w.graves[p.Partition] = g
-	}
-	g.chunk = appendTouch(g.chunk, t)
-	g.next.tombstones++
-	return true, nil
-}
-
-// grave is what an attempt adds to the list of another partition.
-type grave struct {
-	next  partition // after it
-	chunk []byte
-}
-
-// list adds to the lists of other partitions.
-func (w *commitWriter) list() {
-	for name, g := range w.graves {
-		w.out.Meta = append(w.out.Meta, MetaWrite{Name: chunkName(name, g.next.chunks), Value: g.chunk})
-		g.next.chunks++
-		w.out.Meta = append(w.out.Meta, MetaWrite{Name: progressName(name), Value: g.next.encode()})
-	}
 }
 
 // progress adds the partition's progress record and chunk, if anything of them changed.

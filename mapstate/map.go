@@ -20,6 +20,9 @@ type Options struct {
 	// a crash cuts short, some records may be written; the meta entries come after all
 	// of them.
 	Torn bool
+	// Evicts says that the backing may forget records by itself. What the batch before has
+	// written and is gone is counted in Stats.Forgotten.
+	Evicts bool
 	// MaxWaiting bounds the requests that wait for the owner; more fail with
 	// ErrOverloaded. 0 is 1024.
 	MaxWaiting int
@@ -82,8 +85,11 @@ type Stats struct {
 	Replayed int64
 	Restored int64
 	Stale    int64 // operations refused with ErrStaleTx
-	Open     int64 // open batches now
-	Waiting  int64 // requests that wait for the owner now
+	// Forgotten are keys that a partition's batch found absent, and that its batch before
+	// had written: the backing has lost them. Of others nobody knows; see Options.Evicts.
+	Forgotten int64
+	Open      int64 // open batches now
+	Waiting   int64 // requests that wait for the owner now
 }
 
 // Map is one state: a kind's rules over a backing, its open batches and its
@@ -112,7 +118,7 @@ type Map struct {
 	open         map[string]*batch     // by partition
 	closed       error
 
-	commits, keys, replayed, restored, stale atomic.Int64
+	commits, keys, replayed, restored, stale, forgotten atomic.Int64
 }
 
 // Open returns the Map over a backing, with the progress that is stored there.
@@ -298,7 +304,7 @@ func (m *Map) Stats() Stats {
 	m.mu.RUnlock()
 	return Stats{
 		Commits: m.commits.Load(), Keys: m.keys.Load(),
-		Replayed: m.replayed.Load(), Restored: m.restored.Load(), Stale: m.stale.Load(),
+		Replayed: m.replayed.Load(), Restored: m.restored.Load(), Stale: m.stale.Load(), Forgotten: m.forgotten.Load(),
 		Open: int64(open), Waiting: m.turn.waiting.Load(),
 	}
 }

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tine/api"
@@ -21,6 +24,13 @@ type databaseCollector struct {
 	figures figures[backing.Metrics]
 }
 
+// memcachedCollector reports the figures of the memcached servers, which it asks.
+type memcachedCollector struct {
+	states  *Registry
+	up      figures[bool]
+	figures figures[backing.MemcachedStats]
+}
+
 // gateCollector reports the load of the gate.
 type gateCollector struct {
 	gate    *gate
@@ -30,6 +40,7 @@ type gateCollector struct {
 var (
 	_ prometheus.Collector = (*stateCollector)(nil)
 	_ prometheus.Collector = (*databaseCollector)(nil)
+	_ prometheus.Collector = (*memcachedCollector)(nil)
 	_ prometheus.Collector = (*gateCollector)(nil)
 )
 
@@ -45,6 +56,7 @@ func newStateCollector(states api.States) *stateCollector {
 			counter("tine_state_replayed_total", "Positions that an earlier attempt at the batch had written.", func(s stats) int64 { return s.Replayed }, labels...),
 			counter("tine_state_restored_total", "Keys put back to what they were before an earlier attempt.", func(s stats) int64 { return s.Restored }, labels...),
 			counter("tine_state_stale_total", "Operations refused for a stale txid.", func(s stats) int64 { return s.Stale }, labels...),
+			counter("tine_state_forgotten_total", "Keys that the backing has lost, as far as it was noticed.", func(s stats) int64 { return s.Forgotten }, labels...),
 			gauge("tine_state_open_batches", "Batches begun and not yet committed.", func(s stats) int64 { return s.Open }, labels...),
 			gauge("tine_state_waiting_requests", "Requests that wait for the state's owner.", func(s stats) int64 { return s.Waiting }, labels...),
 		},
@@ -97,6 +109,50 @@ func (c *databaseCollector) Describe(out chan<- *prometheus.Desc) { c.figures.de
 // Collect implements prometheus.Collector.
 func (c *databaseCollector) Collect(out chan<- prometheus.Metric) {
 	c.figures.collect(out, c.db.Metrics())
+}
+
+func newMemcachedCollector(states *Registry) *memcachedCollector {
+	type m = backing.MemcachedStats
+	labels := []string{"state", "server"}
+	up := func(up bool) int {
+		if up {
+			return 1
+		}
+		return 0
+	}
+	return &memcachedCollector{
+		states: states,
+		up:     figures[bool]{gauge("tine_memcached_up", "Whether the memcached server answers.", up, labels...)},
+		figures: figures[m]{
+			counter("tine_memcached_evictions_total", "Items that the memcached server has forgotten to make room, of all its users.", func(s m) int64 { return s.Evictions }, labels...),
+			gauge("tine_memcached_items", "Items on the memcached server, of all its users.", func(s m) int64 { return s.Items }, labels...),
+			gauge("tine_memcached_bytes", "Bytes of items on the memcached server, of all its users.", func(s m) int64 { return s.Bytes }, labels...),
+			gauge("tine_memcached_limit_bytes", "Bytes that the memcached server may use.", func(s m) int64 { return s.MaxBytes }, labels...),
+		},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *memcachedCollector) Describe(out chan<- *prometheus.Desc) {
+	c.up.describe(out)
+	c.figures.describe(out)
+}
+
+// Collect implements prometheus.Collector. It takes as long as a read of the slowest
+// server may.
+func (c *memcachedCollector) Collect(out chan<- prometheus.Metric) {
+	var asked sync.WaitGroup
+	for name, m := range c.states.onMemcached() {
+		asked.Go(func() {
+			for _, s := range m.Stats(context.Background()) {
+				c.up.collect(out, s.Err == nil, name, s.Server)
+				if s.Err == nil {
+					c.figures.collect(out, s, name, s.Server)
+				}
+			}
+		})
+	}
+	asked.Wait()
 }
 
 func newGateCollector(g *gate) *gateCollector {

@@ -19,6 +19,8 @@ const (
 
 	// tridentGlobalKey is where Trident's memcached adapter keeps a single value.
 	tridentGlobalKey = "$GLOBAL$"
+
+	maxKeyPrefixBytes = 75
 )
 
 // normaliseMemcached checks the memcached part of a spec and fills it in.
@@ -44,6 +46,9 @@ func normaliseMemcached(spec api.StateSpec) (*api.MemcachedSpec, error) {
 	default:
 		return nil, badWord("memcached: format", m.Format, formatTine, formatTrident)
 	}
+	if len(m.KeyPrefix) > maxKeyPrefixBytes {
+		return nil, fmt.Errorf("%w: memcached: keyPrefix has %d bytes, the limit is %d", api.ErrBadRequest, len(m.KeyPrefix), maxKeyPrefixBytes)
+	}
 	m.TimeoutMS = cmp.Or(m.TimeoutMS, 1000)
 	m.Connections = cmp.Or(m.Connections, 4)
 	if err := memcachedOptions("state", "id", &m).Validate(); err != nil {
@@ -63,7 +68,7 @@ func memcachedOptions(name, id string, m *api.MemcachedSpec) backing.MemcachedOp
 	if m.Format == formatTrident {
 		opts.Prefix, opts.GlobalKey = m.KeyPrefix, m.GlobalKey
 	} else {
-		opts.Prefix = m.KeyPrefix + name + "." + id + ":"
+		opts.Prefix = m.KeyPrefix + name[:min(len(name), 20)] + "." + id + ":"
 	}
 	return opts
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -28,10 +29,11 @@ type Registry struct {
 	changes sync.Mutex
 	closed  bool
 
-	mu     sync.RWMutex
-	states map[string]*api.NamedState
+	mu        sync.RWMutex
+	states    map[string]*api.NamedState
+	memcached map[string]*backing.Memcached // of the states on memcached
 
-	memcached map[string]*backing.Memcached // of the states on memcached; guarded by changes
+	log *slog.Logger
 }
 
 var _ api.States = (*Registry)(nil)
@@ -39,7 +41,10 @@ var _ api.States = (*Registry)(nil)
 // OpenRegistry opens every state in the database's catalog. It does not take
 // over the database, which is closed after the registry.
 func OpenRegistry(ctx context.Context, db *backing.Database, cfg Config) (*Registry, error) {
-	r := &Registry{cfg: cfg, db: db, states: make(map[string]*api.NamedState), memcached: make(map[string]*backing.Memcached)}
+	r := &Registry{
+		cfg: cfg, db: db, log: slog.New(slog.DiscardHandler),
+		states: make(map[string]*api.NamedState), memcached: make(map[string]*backing.Memcached),
+	}
 	entries, err := db.States()
 	if err != nil {
 		return nil, fmt.Errorf("open the states: %w", err)
@@ -87,6 +92,8 @@ func (r *Registry) openStored(ctx context.Context, name string, spec api.StateSp
 	if err != nil {
 		return nil, errors.Join(err, onServers.Close())
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.memcached[name] = onServers
 	return state, nil
 }
@@ -106,6 +113,7 @@ func (r *Registry) open(ctx context.Context, name string, spec api.StateSpec, st
 	state.Map, err = mapstate.Open(ctx, kind, store, mapstate.Options{
 		Interval:  spec.Durability == durabilityInterval,
 		Torn:      !state.Capabilities.AtomicBatch,
+		Evicts:    state.Capabilities.Evicts,
 		BatchIdle: r.cfg.BatchIdle,
 	})
 	return state, err
@@ -152,11 +160,15 @@ func (r *Registry) create(ctx context.Context, name string, given, normal api.St
 		return nil, err
 	}
 	state, err := r.openStored(ctx, name, normal, store)
-	if err == nil && normal.Backing == backingMemcached {
-		err = r.memcached[name].Claim(ctx)
+	if m := r.onMemcached()[name]; m != nil && err == nil {
+		err = m.Claim(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.closeMemcached(ctx, name), r.db.Delete(name))
+	}
+	if normal.Memcached != nil && !normal.Memcached.AcceptEviction {
+		r.log.Warn("memcached may forget keys of this state, to make room or in a restart; they start again from nothing. "+
+			`Create it with "acceptEviction": true to say that it may`, "state", name)
 	}
 	return state, nil
 }
@@ -227,18 +239,27 @@ func (r *Registry) Close() {
 	for _, state := range r.List() {
 		state.Map.Close(mapstate.ErrShuttingDown)
 	}
-	for _, m := range r.memcached {
+	for _, m := range r.onMemcached() {
 		_ = m.Close() // its connections; nothing is lost with them
 	}
 }
 
+// onMemcached returns the backings of the states on memcached, by the state's name.
+func (r *Registry) onMemcached() map[string]*backing.Memcached {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return maps.Clone(r.memcached)
+}
+
 // closeMemcached gives up what a state has on memcached, if it is there.
 func (r *Registry) closeMemcached(ctx context.Context, name string) error {
-	m, ok := r.memcached[name]
+	m, ok := r.onMemcached()[name]
 	if !ok {
 		return nil
 	}
+	r.mu.Lock()
 	delete(r.memcached, name)
+	r.mu.Unlock()
 	// A server that cannot be asked keeps a mark that nobody needs: names are not used again.
 	released := m.Release(ctx)
 	if errors.Is(released, mapstate.ErrUnavailable) {

@@ -79,7 +79,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer states.Close() // Stop, 5
-	s.metrics.registry.MustRegister(newStateCollector(states), newDatabaseCollector(db), newGateCollector(s.gate))
+	states.log = s.opts.Log
+	s.metrics.registry.MustRegister(newStateCollector(states), newDatabaseCollector(db), newGateCollector(s.gate), newMemcachedCollector(states))
 
 	// Start, 4: the listeners. Requests get a context of their own: the end of ctx
 	// does not end the requests under way.

@@ -18,6 +18,7 @@ func (c *cli) stateCommand() *cobra.Command {
 func (c *cli) stateCreateCommand() *cobra.Command {
 	var spec api.StateSpec
 	var cache api.CacheSpec
+	var memcached api.MemcachedSpec
 	cmd := &cobra.Command{
 		Use:   "create STATE --kind KIND",
 		Short: "Create a state",
@@ -25,15 +26,22 @@ func (c *cli) stateCreateCommand() *cobra.Command {
 another spec is a conflict.`,
 		Example: `  tine state create words --kind opaque
   tine state create recent --kind nontx --backing memory
-  tine state create clicks --kind transactional --durability interval --cache-entries 100000`,
+  tine state create clicks --kind transactional --durability interval --cache-entries 100000
+  tine state create hits --kind opaque --memcached 10.0.0.1:11211,10.0.0.2:11211
+  tine state create counts --kind opaque --memcached 10.0.0.1:11211 --memcached-format trident`,
 		Args: wants("STATE"),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&spec.Kind, "kind", "", "`KIND` of the state: nontx, transactional or opaque")
-	flags.StringVar(&spec.Backing, "backing", "", "where entries live: pebble (default) or memory")
+	flags.StringVar(&spec.Backing, "backing", "", "where entries live: pebble (default), memory or memcached")
 	flags.StringVar(&spec.Durability, "durability", "", "sync (default) or interval")
 	flags.Int64Var(&cache.Entries, "cache-entries", 0, "LRU in front of the backing, in entries; the server's default without it")
 	flags.Var(size{&cache.Bytes}, "cache-bytes", "LRU in front of the backing, in `BYTES`; goes with --cache-entries")
+	flags.StringSliceVar(&memcached.Servers, "memcached", nil, "keep entries on these memcached `SERVERS`, host:port with commas between")
+	flags.StringVar(&memcached.Format, "memcached-format", "", "tine (default) or trident, the format of Storm Trident's adapter")
+	flags.StringVar(&memcached.KeyPrefix, "memcached-prefix", "", "`PREFIX` of every name on memcached")
+	flags.StringVar(&memcached.GlobalKey, "memcached-global-key", "", "`NAME` of the snapshot in format trident; $GLOBAL$ without it")
+	flags.BoolVar(&memcached.AcceptEviction, "accept-eviction", false, "what memcached forgets may start again from nothing: do not warn of it")
 	completeFlag(cmd, "kind", server.Kinds())
 	completeFlag(cmd, "backing", server.Backings())
 	completeFlag(cmd, "durability", server.Durabilities())
@@ -46,6 +54,12 @@ another spec is a conflict.`,
 			spec.Cache = &cache
 		case flags.Changed("cache-bytes"):
 			return usageError{errors.New("--cache-bytes goes with --cache-entries")}
+		}
+		if len(memcached.Servers) > 0 {
+			spec.Memcached = &memcached
+			if !flags.Changed("backing") {
+				spec.Backing = "memcached"
+			}
 		}
 		ctx, cancel := c.bounded(cmd)
 		defer cancel()

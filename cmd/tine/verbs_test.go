@@ -107,7 +107,7 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 		{"no open batch", "commit words --txid 9", exitConflict, ""},
 		{"wrong type", "update words sum man --arg 1", exitError, "man"},
 		{"unknown updater", "update words summ man --arg 1", exitError, "summ"},
-		{"unknown backing", "state create x --kind opaque --backing memcached", exitError, "not available in this version"},
+		{"unknown backing", "state create x --kind opaque --backing memcached", exitError, "wants its servers"},
 		{"unknown verb", "frobnicate", exitUsage, "frobnicate"},
 		{"unknown verb of a group", "state frobnicate", exitUsage, "frobnicate"},
 		{"a group alone", "state", exitUsage, "tine state"},
@@ -167,7 +167,7 @@ func TestCompletionKnowsTheStates(t *testing.T) {
 func TestCompletionOffersTheWordsOfFlagsAndArguments(t *testing.T) {
 	for args, want := range map[string][]string{
 		"state create s --kind":       {"nontx", "transactional", "opaque"},
-		"state create s --backing":    {"pebble", "memory"},
+		"state create s --backing":    {"pebble", "memory", "memcached"},
 		"state create s --durability": {"sync", "interval"},
 		"get --output":                {"table", "json"},
 		"serve --log-format":          {"text", "json"},
