@@ -53,6 +53,8 @@ type attempt struct {
 
 	index map[Key]int32 // position in slots
 	slots []slot
+	held  int64 // bytes of the records that were read, and of what values have grown by
+	most  int64 // that may be held; 0: as much as it takes
 
 	// Memory that is kept for the next attempt.
 	slotOf  []int32
@@ -81,7 +83,7 @@ func (a *attempt) reset(kind Kind, x TxID, p PartitionID) {
 	}
 	clear(a.index)
 	clear(a.slots)
-	a.slots = a.slots[:0]
+	a.slots, a.held, a.most = a.slots[:0], 0, 0
 }
 
 // run applies o in order, each position seeing those before it, and adds to res
@@ -97,8 +99,12 @@ func (a *attempt) run(ctx context.Context, from Getter, o ops, res *Result) erro
 	answer := 0 // bytes of values that have text
 	for i, n := range slotOf {
 		s := &a.slots[n]
+		before := len(s.next.Curr.text)
 		if err := a.step(s, o, i); err != nil {
 			return &KeyError{Index: i, Key: s.key, Err: err}
+		}
+		if a.held += int64(max(0, len(s.next.Curr.text)-before)); a.most > 0 && a.held > a.most {
+			return &KeyError{Index: i, Key: s.key, Err: &LimitError{What: "values of an open batch (in bytes)", Got: a.held, Limit: a.most}}
 		}
 		if s.replay {
 			res.Replayed++
@@ -167,6 +173,7 @@ func (a *attempt) load(ctx context.Context, from Getter, keys []Key) ([]int32, e
 		return nil, located(err, keys)
 	}
 	for i, b := range records {
+		a.held += int64(len(b))
 		if err := a.resolve(&a.slots[known+i], b); err != nil {
 			return nil, positionOf(err, keys, missing[i])
 		}

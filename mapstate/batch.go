@@ -76,6 +76,7 @@ func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced 
 		return Begun{}, nil, partition{}, nil, err
 	}
 	b.overlay.reset(m.kind, b.env.TxID, m.partition(b.env.Partition).id)
+	b.overlay.most = m.opts.MaxBatchBytes
 	b.idle = time.AfterFunc(m.opts.BatchIdle, func() { m.drop(b) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -309,6 +310,7 @@ func (b *batch) mend(ctx context.Context) error {
 		return nil
 	}
 	b.overlay.reset(b.m.kind, b.env.TxID, b.overlay.partition)
+	b.overlay.most = b.m.opts.MaxBatchBytes
 	b.res, b.version = Result{}, b.m.version.Load()
 	for _, o := range b.log {
 		if err := b.overlay.run(ctx, b.m.backing, o, &b.res); err != nil {

@@ -236,18 +236,34 @@ func (w *commitWriter) restore(ctx context.Context, res *Result) error {
 			left = append(left, t.key)
 		}
 	}
-	records, err := w.m.backing.MultiGet(ctx, left)
-	if err != nil {
-		return err
-	}
-	for i, k := range left {
-		changed, err := w.a.restore(k, records[i])
-		if err != nil {
-			return &KeyError{Key: k, Err: err}
-		}
+	return eachRecord(ctx, w.m.backing, left, func(k Key, stored []byte) error {
+		changed, err := w.a.restore(k, stored)
 		if changed {
 			res.Restored++
 		}
+		return err
+	})
+}
+
+// eachRecord calls do for the stored record of each key, nil where there is none. It
+// reads as many at once as may be read.
+func eachRecord(ctx context.Context, from Getter, keys []Key, do func(Key, []byte) error) error {
+	for most := 1 << 16; len(keys) > 0; {
+		n := min(most, len(keys))
+		records, err := from.MultiGet(ctx, keys[:n])
+		if errors.Is(err, ErrTooLarge) && n > 1 {
+			most = n / 2
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for i, stored := range records {
+			if err := do(keys[i], stored); err != nil {
+				return &KeyError{Key: keys[i], Err: err}
+			}
+		}
+		keys = keys[n:]
 	}
 	return nil
 }

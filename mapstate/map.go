@@ -28,7 +28,8 @@ type Options struct {
 	MaxWaiting int
 	// MaxBatchKeys bounds the operations staged in one open batch. 0 is 1,000,000.
 	MaxBatchKeys int
-	// MaxBatchBytes bounds their keys, values and arguments. 0 is 256 MiB.
+	// MaxBatchBytes bounds their keys, values and arguments, and also the records that
+	// they have read and what those have grown by. 0 is 256 MiB.
 	MaxBatchBytes int64
 	// BatchIdle is how long an open batch may be idle before it is dropped. 0 is 60 s.
 	BatchIdle time.Duration

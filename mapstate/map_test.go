@@ -1,6 +1,7 @@
 package mapstate_test
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"testing"
@@ -70,4 +71,59 @@ func TestAnOpenBatchIsBounded(t *testing.T) {
 	res, err := m.Commit(t.Context(), env)
 	require.NoError(t, err)
 	require.Equal(t, 3, res.Applied)
+}
+
+// The values of an open batch count as well, not only what is sent.
+func TestAnOpenBatchIsBoundedInWhatItsValuesGrowTo(t *testing.T) {
+	m, err := mapstate.Open(t.Context(), opaque.Kind{}, mapstate.NewMemory(), mapstate.Options{MaxBatchBytes: 10_000})
+	require.NoError(t, err)
+	defer m.Close(mapstate.ErrShuttingDown)
+	for i := range 20 {
+		_, err := m.Put(t.Context(), mapstate.Envelope{}, mapstatetest.Keys(i), mapstatetest.Vals(strings.Repeat("x", 1000)))
+		require.NoError(t, err)
+	}
+	env := mapstate.Envelope{TxID: 1}
+	_, err = m.Begin(t.Context(), env)
+	require.NoError(t, err)
+	touched := 0
+	for ; touched < 20; touched++ {
+		if _, err = m.Update(t.Context(), env, mapstatetest.Keys(touched), mapstatetest.Updates("concat", "y")); err != nil {
+			break
+		}
+	}
+	var limit *mapstate.LimitError
+	require.ErrorAs(t, err, &limit)
+	require.EqualValues(t, 10_000, limit.Limit)
+	res, err := m.Commit(t.Context(), env)
+	require.NoError(t, err)
+	require.Equal(t, touched, res.Applied, "what was staged before is committed")
+}
+
+// fewAtOnce is a store that reads few keys at once.
+type fewAtOnce struct{ mapstate.BackingMap }
+
+func (s fewAtOnce) MultiGet(ctx context.Context, keys []mapstate.Key) ([][]byte, error) {
+	if len(keys) > 3 {
+		return nil, mapstate.TooMuchToRead()
+	}
+	return s.BackingMap.MultiGet(ctx, keys)
+}
+
+// A replay takes back as many keys as there are, in as many reads as it takes.
+func TestAReplayMayTakeBackMoreThanOneReadHolds(t *testing.T) {
+	m, err := mapstate.Open(t.Context(), opaque.Kind{}, fewAtOnce{mapstate.NewMemory()}, mapstate.Options{})
+	require.NoError(t, err)
+	defer m.Close(mapstate.ErrShuttingDown)
+	env := mapstate.Envelope{TxID: 1}
+	for i := range 20 {
+		_, err := m.Put(t.Context(), env, mapstatetest.Keys(i), mapstatetest.Vals(i))
+		require.NoError(t, err)
+	}
+	env.Whole = true
+	res, err := m.Put(t.Context(), env, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, 20, res.Restored)
+	env.TxID = 2 // and their tombstones are swept
+	_, err = m.Put(t.Context(), env, nil, nil)
+	require.NoError(t, err)
 }

@@ -22,27 +22,17 @@ func (w *commitWriter) sweep(ctx context.Context) error {
 			dead = append(dead, t.key)
 		}
 	}
-	records, err := w.m.backing.MultiGet(ctx, dead)
-	if err != nil {
-		return err
-	}
-	for i, k := range dead {
-		r, err := decodeStored(w.m.kind, records[i])
-		if err != nil {
-			return &KeyError{Key: k, Err: err}
-		}
-		if records[i] == nil || !r.Curr.IsNone() {
-			continue // gone, or written again since
+	return eachRecord(ctx, w.m.backing, dead, func(k Key, stored []byte) error {
+		r, err := decodeStored(w.m.kind, stored)
+		if err != nil || stored == nil || !r.Curr.IsNone() {
+			return err // or it is gone, or was written again since
 		}
 		buried, err := w.bury(k, r)
-		if err != nil {
-			return &KeyError{Key: k, Err: err}
-		}
-		if !buried {
+		if err == nil && !buried {
 			w.out.Records = append(w.out.Records, Write{Key: k})
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // bury lists a tombstone under the partition that may still replay the batch that
