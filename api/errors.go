@@ -51,6 +51,7 @@ var problemKinds = [...]problemKind{
 	{mapstate.ErrUnavailable, "backing_unavailable", "backing_unavailable", http.StatusServiceUnavailable, "Backing unavailable"},
 	{mapstate.ErrShuttingDown, "shutting_down", "shutting_down", http.StatusServiceUnavailable, "Shutting down"},
 	{mapstate.ErrDiskFull, "disk_full", "disk_full", http.StatusInsufficientStorage, "Disk full"},
+	{mapstate.ErrCorrupt, "corrupt", "internal", http.StatusInternalServerError, "Stored data is damaged"},
 	{ErrInternal, "internal", "internal", http.StatusInternalServerError, "Internal error"},
 }
 

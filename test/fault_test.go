@@ -117,6 +117,7 @@ func (f *faulty) order(t *testing.T, state, at, with string) {
 		"unavailable": mapstate.ErrUnavailable,
 		"disk-full":   mapstate.ErrDiskFull,
 		"unsupported": mapstate.ErrUnsupported,
+		"corrupt":     fmt.Errorf("opaque record: %w: cut short", mapstate.ErrCorrupt),
 		"unforeseen":  errors.New("a secret of the engine's"),
 	}
 	err := faults[with]
