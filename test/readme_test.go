@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tine/backing/memcachedtest"
 )
 
 // readmeSteps returns the curl lines of the README, in order, and the answers that
@@ -31,11 +33,13 @@ func readmeSteps(t *testing.T) (commands, answers []string) {
 // A reader who types what the README says sees what it prints, in that order.
 func TestTheREADMEPrintsWhatAServerAnswers(t *testing.T) {
 	needProgram(t, "curl")
+	memcached := memcachedtest.Start(t)
 	b := startBinary(t, buildBinary(t), t.TempDir())
 	commands, answers := readmeSteps(t)
 	require.Greater(t, len(commands), 10)
 	require.Greater(t, len(answers), 8)
 	for _, command := range commands {
+		command = strings.ReplaceAll(command, "127.0.0.1:11311", memcached.Addr)
 		cmd := exec.Command("sh", "-c", strings.Replace(command, "curl ", "curl -sS ", 1))
 		cmd.Env = append(os.Environ(), "T="+b.url+"/v1/states")
 		out, err := cmd.CombinedOutput()

@@ -51,9 +51,7 @@ func BenchmarkIsMemcachedWrittenAsFastAsABareConnection(b *testing.B) {
 // memcachedWork is one server with its table, and three ways to it.
 type memcachedWork struct {
 	b       *testing.B
-	batches [][]int
-	keys    []mapstate.Key
-	names   []string
+	batches []memcachedBatch
 	value   []byte
 
 	tine  *backing.Memcached
@@ -63,11 +61,29 @@ type memcachedWork struct {
 	buf   []byte
 }
 
+// memcachedBatch are the keys of a batch, one after the other in memory as those of a
+// request are, and their names.
+type memcachedBatch struct {
+	keys  []mapstate.Key
+	names []string
+}
+
+func newMemcachedBatch(b *testing.B, chosen []int) memcachedBatch {
+	var batch memcachedBatch
+	for _, i := range chosen {
+		batch.keys = append(batch.keys, stateKeys(b, i, 1)[0])
+	}
+	for _, i := range chosen {
+		batch.names = append(batch.names, "bench:="+keyText(i))
+	}
+	return batch
+}
+
 func newMemcachedWork(b *testing.B) *memcachedWork {
 	server := memcachedtest.Start(b, "-m", "1024")
-	w := &memcachedWork{b: b, batches: picks(1, 256), keys: stateKeys(b, 0, tableKeys), value: bytes.Repeat([]byte{'v'}, 24)}
-	for i := range tableKeys {
-		w.names = append(w.names, "bench:="+keyText(i))
+	w := &memcachedWork{b: b, value: bytes.Repeat([]byte{'v'}, 24)}
+	for _, chosen := range picks(1, 256) {
+		w.batches = append(w.batches, newMemcachedBatch(b, chosen))
 	}
 	var err error
 	w.tine, err = backing.NewMemcached(mapstate.NewMemory(), backing.MemcachedOptions{Servers: []string{server.Addr}, Prefix: "bench:", Owner: "bench"})
@@ -82,18 +98,14 @@ func newMemcachedWork(b *testing.B) *memcachedWork {
 		require.NoError(b, w.other.Close())
 		require.NoError(b, w.tine.Close())
 	})
-	all := make([]int, tableKeys)
-	for i := range all {
-		all[i] = i
-	}
 	for from := 0; from < tableKeys; from += batchKeys {
-		require.NoError(b, w.tineSet(all[from:from+batchKeys]))
+		require.NoError(b, w.tineSet(memcachedBatch{keys: stateKeys(b, from, batchKeys)}))
 	}
 	return w
 }
 
 // one makes a batch of one step.
-func (w *memcachedWork) one(step func([]int) error) func(int, int) int {
+func (w *memcachedWork) one(step func(memcachedBatch) error) func(int, int) int {
 	return func(_, batch int) int {
 		if err := step(w.batches[batch%len(w.batches)]); err != nil {
 			w.b.Error(err)
@@ -103,24 +115,24 @@ func (w *memcachedWork) one(step func([]int) error) func(int, int) int {
 }
 
 // both makes a batch of a read and a write.
-func (w *memcachedWork) both(get, set func([]int) error) func(int, int) int {
-	return w.one(func(chosen []int) error {
-		if err := get(chosen); err != nil {
+func (w *memcachedWork) both(get, set func(memcachedBatch) error) func(int, int) int {
+	return w.one(func(batch memcachedBatch) error {
+		if err := get(batch); err != nil {
 			return err
 		}
-		return set(chosen)
+		return set(batch)
 	})
 }
 
-func (w *memcachedWork) bareGet(chosen []int) error {
+func (w *memcachedWork) bareGet(batch memcachedBatch) error {
 	w.buf = append(w.buf[:0], "get"...)
-	for _, i := range chosen {
-		w.buf = append(append(w.buf, ' '), w.names[i]...)
+	for _, name := range batch.names {
+		w.buf = append(append(w.buf, ' '), name...)
 	}
 	if _, err := w.nc.Write(append(w.buf, "\r\n"...)); err != nil {
 		return err
 	}
-	for range chosen {
+	for range batch.names {
 		if _, err := w.r.ReadSlice('\n'); err != nil {
 			return err
 		}
@@ -135,10 +147,10 @@ func (w *memcachedWork) bareGet(chosen []int) error {
 	return w.line("END\r\n")
 }
 
-func (w *memcachedWork) bareSet(chosen []int) error {
+func (w *memcachedWork) bareSet(batch memcachedBatch) error {
 	w.buf = w.buf[:0]
-	for _, i := range chosen {
-		w.buf = append(append(append(w.buf, "ms "...), w.names[i]...), ' ')
+	for _, name := range batch.names {
+		w.buf = append(append(append(w.buf, "ms "...), name...), ' ')
 		w.buf = append(strconv.AppendInt(w.buf, int64(len(w.value)), 10), " q\r\n"...)
 		w.buf = append(append(w.buf, w.value...), "\r\n"...)
 	}
@@ -156,12 +168,8 @@ func (w *memcachedWork) line(want string) error {
 	return err
 }
 
-func (w *memcachedWork) tineGet(chosen []int) error {
-	keys := make([]mapstate.Key, len(chosen))
-	for n, i := range chosen {
-		keys[n] = w.keys[i]
-	}
-	records, err := w.tine.MultiGet(context.Background(), keys)
+func (w *memcachedWork) tineGet(batch memcachedBatch) error {
+	records, err := w.tine.MultiGet(context.Background(), batch.keys)
 	for _, r := range records {
 		if len(r) != len(w.value) {
 			return fmt.Errorf("a record of %d bytes", len(r))
@@ -170,30 +178,26 @@ func (w *memcachedWork) tineGet(chosen []int) error {
 	return err
 }
 
-func (w *memcachedWork) tineSet(chosen []int) error {
-	writes := mapstate.Writes{Records: make([]mapstate.Write, len(chosen))}
-	for n, i := range chosen {
-		writes.Records[n] = mapstate.Write{Key: w.keys[i], Record: w.value}
+func (w *memcachedWork) tineSet(batch memcachedBatch) error {
+	writes := mapstate.Writes{Records: make([]mapstate.Write, len(batch.keys))}
+	for i, key := range batch.keys {
+		writes.Records[i] = mapstate.Write{Key: key, Record: w.value}
 	}
 	_, err := w.tine.Commit(context.Background(), writes)
 	return err
 }
 
-func (w *memcachedWork) otherGet(chosen []int) error {
-	names := make([]string, len(chosen))
-	for n, i := range chosen {
-		names[n] = w.names[i]
-	}
-	items, err := w.other.GetMulti(names)
-	if err == nil && len(items) != len(chosen) {
-		err = fmt.Errorf("%d items of %d", len(items), len(chosen))
+func (w *memcachedWork) otherGet(batch memcachedBatch) error {
+	items, err := w.other.GetMulti(batch.names)
+	if err == nil && len(items) != len(batch.names) {
+		err = fmt.Errorf("%d items of %d", len(items), len(batch.names))
 	}
 	return err
 }
 
-func (w *memcachedWork) otherSet(chosen []int) error {
-	for _, i := range chosen {
-		if err := w.other.Set(&memcache.Item{Key: w.names[i], Value: w.value}); err != nil {
+func (w *memcachedWork) otherSet(batch memcachedBatch) error {
+	for _, name := range batch.names {
+		if err := w.other.Set(&memcache.Item{Key: name, Value: w.value}); err != nil {
 			return err
 		}
 	}
