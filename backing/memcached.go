@@ -117,8 +117,12 @@ func (m *Memcached) MultiGet(ctx context.Context, keys []mapstate.Key) ([][]byte
 // again has the position it was at before, or -1; it is nil where none does.
 func (m *Memcached) gets(keys []mapstate.Key, records [][]byte) (gets []*memcachedGet, again []int32, chunks int) {
 	total := new(atomic.Int64)
+	share := m.share(len(keys))
 	for range m.servers {
-		gets = append(gets, &memcachedGet{naming: m.naming, keys: keys, records: records, total: total})
+		gets = append(gets, &memcachedGet{
+			naming: m.naming, keys: keys, records: records, total: total,
+			at: make([]int32, 0, share), names: newNameList(share),
+		})
 	}
 	seen := make(map[mapstate.Key]int32, len(keys))
 	var name []byte
@@ -141,6 +145,14 @@ func (m *Memcached) gets(keys []mapstate.Key, records [][]byte) (gets []*memcach
 		chunks = max(chunks, g.chunks())
 	}
 	return gets, again, chunks
+}
+
+// share is how many of n keys to expect on one server, and some more.
+func (m *Memcached) share(n int) int {
+	if len(m.servers) == 1 {
+		return n
+	}
+	return n/len(m.servers)*5/4 + 1
 }
 
 // repeat fills in the records of keys that have come before, which count again.
@@ -231,8 +243,12 @@ func (m *Memcached) write(ctx context.Context, records []mapstate.Write) error {
 
 // puts divides the writes among the servers.
 func (m *Memcached) puts(records []mapstate.Write) (puts []*memcachedPut, chunks int) {
+	share := m.share(len(records))
 	for range m.servers {
-		puts = append(puts, &memcachedPut{naming: m.naming, writes: records, buffers: &m.buffers})
+		puts = append(puts, &memcachedPut{
+			naming: m.naming, writes: records, buffers: &m.buffers,
+			at: make([]int32, 0, share), names: newNameList(share),
+		})
 	}
 	inChunk := make([]int, len(puts))
 	var name []byte

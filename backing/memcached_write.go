@@ -35,6 +35,12 @@ type nameList struct {
 	ends  []int32
 }
 
+// newNameList returns a list with room for n names of usual length.
+func newNameList(n int) nameList {
+	const usual = 32
+	return nameList{bytes: make([]byte, 0, n*usual), ends: make([]int32, 0, n)}
+}
+
 func (l *nameList) add(name []byte) {
 	l.bytes = append(l.bytes, name...)
 	l.ends = append(l.ends, int32(len(l.bytes)))
