@@ -1,5 +1,5 @@
-// Package backing holds the storage engines behind mapstate.BackingMap: today
-// Pebble, an LSM tree in the same process.
+// Package backing holds the storage engines behind mapstate.BackingMap: Pebble, an
+// LSM tree in the same process, and Memcached, servers elsewhere that may forget.
 //
 // One Database is one data directory. It holds many states and their catalog:
 //

@@ -89,10 +89,10 @@ func TestMemcachedFaultsAreErrorsAndReplaysRepair(t *testing.T) {
 	for name, fault := range memcachedFaults {
 		for _, kind := range kinds {
 			for _, cached := range []bool{false, true} {
+				if cached && strings.HasPrefix(fault.prefix, "get") {
+					continue // the LRU has all of them, so there is no get
+				}
 				t.Run(name+"/"+kind.Name()+map[bool]string{true: "/cached"}[cached], func(t *testing.T) {
-					if cached && strings.HasPrefix(fault.prefix, "get") {
-						t.Skip("the LRU has all of them, so there is no get")
-					}
 					f := newFaulty(t, kind, fault.keys, cached)
 					f.fake.Play(on(fault.n, fault.prefix, fault.action))
 					err := f.ones(2)
