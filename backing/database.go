@@ -205,8 +205,12 @@ func (d *Database) seal() {
 	if d.writable() != nil {
 		return
 	}
-	if err := d.logOnly(nil); err == nil {
-		_ = d.logOnly(make([]byte, sealBytes)) // what failed is logged, and the answer to every later write
+	// Twice: the engine answers a sync before it notes how far that went, and notes it
+	// before it begins the next one.
+	for _, data := range [][]byte{nil, nil, make([]byte, sealBytes)} {
+		if d.logOnly(data) != nil {
+			return // what failed is logged, and the answer to every later write
+		}
 	}
 }
 

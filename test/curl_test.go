@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tine/backing/memcachedtest"
 )
 
 // needProgram returns the path of a program. Without it the test is skipped, but
@@ -44,12 +46,16 @@ func TestTheScriptsOfCurlPass(t *testing.T) {
 	needProgram(t, "curl")
 	path := buildBinary(t)
 	b := startBinary(t, path, t.TempDir())
+	memcached := memcachedtest.Start(t)
 	for name, script := range curlScripts(t) {
-		for how, args := range map[string][]string{"own server": nil, "url": {b.url}} {
+		for how, run := range map[string]struct {
+			args []string
+			env  string
+		}{"own server": {env: "TINE=" + path}, "url": {args: []string{b.url}}, "memcached": {[]string{b.url}, "MEMCACHED=" + memcached.Addr}} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				t.Parallel()
-				cmd := exec.Command(script, args...)
-				cmd.Env = append(os.Environ(), "TINE="+path)
+				cmd := exec.Command(script, run.args...)
+				cmd.Env = append(os.Environ(), run.env)
 				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, "%s", out)
 				require.Contains(t, string(out), name+": passed")

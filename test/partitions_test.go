@@ -171,7 +171,7 @@ func TestCommitsAreAsFastBesideVeryManyPartitions(t *testing.T) {
 	for _, kind := range kindNames {
 		t.Run(kind, func(t *testing.T) {
 			few, many := seatedThrong(t, kind, 10), seatedThrong(t, kind, manyPartitions())
-			const rounds = 7
+			const rounds, most = 7, 50 // more where the machine is busy with something else
 			for name, batch := range map[string]func(*throng, mapstate.TxID){
 				"update": func(c *throng, x mapstate.TxID) { c.begin(t, x, 0, 10); c.commit(t, x, 0, 10) },
 				"remove": func(c *throng, x mapstate.TxID) { c.remove(t, x, 0) },
@@ -182,7 +182,7 @@ func TestCommitsAreAsFastBesideVeryManyPartitions(t *testing.T) {
 				"un-numbered remove": func(c *throng, x mapstate.TxID) { c.remove(t, mapstate.NoTxID, 0) },
 			} {
 				best := map[*throng]time.Duration{few: math.MaxInt64, many: math.MaxInt64}
-				for range rounds {
+				for n := 0; n < rounds || n < most && best[many] >= 10*best[few]; n++ {
 					for _, c := range []*throng{few, many} {
 						c.last++
 						start := time.Now()

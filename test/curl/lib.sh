@@ -5,7 +5,8 @@
 #
 # With a URL it talks to that server, else to one of its own: $TINE, or what the
 # sources give, on a free port over a directory that is removed at the end. States
-# have names of their own and are deleted at the end.
+# have names of their own and are deleted at the end. With MEMCACHED=host:port they
+# keep their entries there.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -64,11 +65,12 @@ section() { printf '\n== %s\n' "$1"; }
 new() { # new KIND: go on with a new state
 	count=$((count + 1))
 	state=curl-$$-$count
+	set -- "$1" "{\"kind\":\"$1\"${MEMCACHED:+,\"backing\":\"memcached\",\"memcached\":{\"servers\":[\"$MEMCACHED\"]\}}}"
 	status=$(curl -sS -o "$work/answer" -w '%{http_code}' -X PUT -H 'Content-Type: application/json' \
-		-d "{\"kind\":\"$1\"}" "$url/v1/states/$state") || fail "no server at $url"
+		-d "$2" "$url/v1/states/$state") || fail "no server at $url"
 	[ "$status" = 201 ] || fail "create a state: $status $(cat "$work/answer")"
 	states="$states $state"
-	printf '> PUT /v1/states/%s {"kind":"%s"}\n< %s\n' "$state" "$1" "$status"
+	printf '> PUT /v1/states/%s %s\n< %s\n' "$state" "$2" "$status"
 }
 
 call() { # call METHOD VERB [BODY]: call the state, and print what was sent and what came

@@ -27,4 +27,8 @@ get '["a"]' '[{"key":["a"],"found":true,"value":3}]'
 call POST commit '{"txid":3}'
 get '["a","max"]' '[{"key":["a"],"found":false,"value":null},{"key":["max"],"found":false,"value":null}]'
 call GET entries
-expect '200 {"entries":[{"key":["set"],"value":"x"},{"key":["union"],"value":["a","b"]}]}'
+if [ -n "${MEMCACHED-}" ]; then
+	expect_code 501 unsupported # memcached cannot list its keys
+else
+	expect '200 {"entries":[{"key":["set"],"value":"x"},{"key":["union"],"value":["a","b"]}]}'
+fi
