@@ -1,10 +1,13 @@
 package memcachedtest
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -32,18 +35,29 @@ func Start(t testing.TB, args ...string) *Server {
 		}
 		t.Skip("memcached is not installed")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &Server{Addr: l.Addr().String(), t: t}
-	require.NoError(t, l.Close())
-	_, port, err := net.SplitHostPort(s.Addr)
-	require.NoError(t, err)
-	s.args = append([]string{path, "-l", "127.0.0.1", "-p", port, "-U", "0", "-m", "16", "-t", "2"}, args...)
+	s := &Server{t: t}
+	// With port -1 it takes a free one itself, so that nobody else gets it first.
+	s.args = append([]string{path, "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-m", "16", "-t", "2"}, args...)
 	if os.Geteuid() == 0 {
 		s.args = append(s.args, "-u", "root")
 	}
-	s.Restart()
 	t.Cleanup(s.Kill)
+	ports := filepath.Join(t.TempDir(), "ports")
+	s.start("MEMCACHED_PORT_FILENAME=" + ports)
+	s.await(func() error {
+		text, err := os.ReadFile(ports)
+		if err == nil {
+			_, err = fmt.Sscanf(string(text), "TCP INET: %s", &s.Addr)
+		}
+		return err
+	})
+	if !strings.Contains(s.Addr, ":") {
+		s.Addr = net.JoinHostPort("127.0.0.1", s.Addr)
+	}
+	_, port, err := net.SplitHostPort(s.Addr)
+	require.NoError(t, err)
+	s.Arg("-p", port)
+	s.await(s.answers)
 	return s
 }
 
@@ -64,17 +78,46 @@ func (s *Server) Arg(args ...string) { s.args = append(s.args, args...) }
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
+	s.start()
+	s.await(s.answers)
+}
+
+// start starts the program with what the environment has besides.
+func (s *Server) start(env ...string) {
+	s.t.Helper()
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
 	s.cmd.Stderr = os.Stderr
+	s.cmd.Env = append(os.Environ(), env...)
 	require.NoError(s.t, s.cmd.Start())
+}
+
+// await waits until ready has no error.
+func (s *Server) await(ready func() error) {
+	s.t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		nc, err := net.Dial("tcp", s.Addr)
+		err := ready()
 		if err == nil {
-			require.NoError(s.t, nc.Close())
 			return
 		}
-		require.Less(s.t, time.Since(began), 30*time.Second, "%v does not listen: %v", s.args, err)
+		require.Less(s.t, time.Since(began), 30*time.Second, "%v: %v", s.args, err)
 	}
+}
+
+// answers reports whether a memcached answers at the address.
+func (s *Server) answers() error {
+	nc, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = nc.Close() }()
+	if _, err = nc.Write([]byte("version\r\n")); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(nc).ReadString('\n')
+	if err == nil && !strings.HasPrefix(line, "VERSION ") {
+		err = fmt.Errorf("it says %q", line)
+	}
+	return err
 }
 
 // Kill ends the server.
