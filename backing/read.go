@@ -39,10 +39,23 @@ func (p *Pebble) MultiGet(ctx context.Context, keys []mapstate.Key) ([][]byte, e
 	}
 	snapshot := p.d.engine.NewSnapshot()
 	records, err = p.read(ctx, snapshot, keys)
-	if closeErr := snapshot.Close(); closeErr != nil && err == nil {
+	if closeErr := p.d.closeSnapshot(snapshot); closeErr != nil && err == nil {
 		err = p.wrap("get", closeErr)
 	}
 	return records, err
+}
+
+// closeSnapshot closes a snapshot. To look for compactions the engine waits for the
+// manifest, for ever where that could not be written: the snapshot is then left to it.
+func (d *Database) closeSnapshot(s *pebble.Snapshot) error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-d.disk.parked:
+		return nil
+	}
 }
 
 // read reads keys from r: in key order where they are many, since neighbours
