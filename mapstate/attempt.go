@@ -70,6 +70,7 @@ type slot struct {
 	next    Record   // the record to write; next.Curr is the key's value now
 	replay  bool     // an earlier attempt at this batch wrote the stored record
 	keep    bool     // updates are skipped, see Resolution.Keep
+	skip    bool     // all is skipped
 	written bool     // next differs from what is stored
 	absent  bool     // there was no record
 	sharing *sharing // of a key that other partitions touched under this txid, else nil
@@ -118,11 +119,21 @@ func (a *attempt) run(ctx context.Context, from Getter, o ops, res *Result) erro
 			}
 		}
 	}
+	for i, n := range slotOf { // once the request has done all that it does to the key
+		if s := &a.slots[n]; s.sharing != nil {
+			if err := s.sharing.settle(s.next.Curr); err != nil {
+				return &KeyError{Index: i, Key: s.key, Err: err}
+			}
+		}
+	}
 	return nil
 }
 
 // step applies position i of o to its slot.
 func (a *attempt) step(s *slot, o ops, i int) error {
+	if s.skip {
+		return nil
+	}
 	switch o.code {
 	case opUpdate:
 		if s.keep {
@@ -219,15 +230,13 @@ func (a *attempt) resolve(s *slot, stored []byte) error {
 	case s.next.TxID != NoTxID:
 		s.next.Partition = a.partition
 	}
-	others := r.TxID == a.txid && r.Partition != a.partition
-	if others || r.Shares != "" && (a.txid == NoTxID || a.txid == r.TxID) {
+	if a.txid != NoTxID && r.TxID == a.txid && (r.Partition != a.partition || r.Shares != "") {
 		return a.share(s, r)
 	}
 	return nil
 }
 
-// share fills the slot of a key that other partitions have touched under this txid,
-// or, for an un-numbered attempt, under the last one.
+// share fills the slot of a key that other partitions have touched under this txid.
 func (a *attempt) share(s *slot, r Record) error {
 	skips := a.kind.Replays() == ReplaySkips
 	shared, err := sharingOf(r, skips)
@@ -235,13 +244,11 @@ func (a *attempt) share(s *slot, r Record) error {
 		return err
 	}
 	switch {
-	case a.txid == NoTxID:
-		shared.reopenLast()
 	case !shared.knows(a.partition): // first touched by this one now: built upon
 		s.next, s.replay, s.keep = r, false, false
-		shared.own.by = a.partition
-	case skips:
-		s.next.Partition, s.next.Shares = r.Partition, r.Shares
+		shared.join(a.partition)
+	case skips: // puts and removes as well: they would undo what others have built upon
+		s.next, s.skip = r, true
 		return nil
 	default:
 		if s.next.Curr, err = shared.replace(a.partition, r.Prev); err != nil {
@@ -276,12 +283,16 @@ func (a *attempt) restore(key Key, stored []byte) (changed bool, err error) {
 	s := slot{key: key, next: r, replay: true}
 	s.next.Curr = r.Prev
 	if len(shared.others) > 0 {
-		if s.next.Curr, err = shared.replace(a.partition, r.Prev); err != nil {
-			return false, err
+		s.next.Curr, err = shared.replace(a.partition, r.Prev)
+		if err == nil {
+			err = shared.settle(s.next.Curr)
+		}
+		if err != nil {
+			return false, nil // what others have done needs what this one did: it stays
 		}
 		s.sharing = shared
 	}
-	changed = r.Curr != s.next.Curr
+	changed = r.Curr != s.value()
 	s.written = changed || s.sharing != nil
 	a.index[key] = int32(len(a.slots))
 	a.slots = append(a.slots, s)
@@ -290,7 +301,16 @@ func (a *attempt) restore(key Key, stored []byte) (changed bool, err error) {
 
 // tombstone reports whether the slot leaves a removed key whose record must stay
 // for a while, because a batch that wrote it may be replayed.
-func (s *slot) tombstone() bool { return s.next.Curr.IsNone() && s.next.TxID != NoTxID }
+func (s *slot) tombstone() bool { return s.value().IsNone() && s.next.TxID != NoTxID }
+
+// value is the value that the slot leaves. Of a shared key it is more than the attempt
+// knows of: the shares behind its own count as well.
+func (s *slot) value() Value {
+	if s.sharing != nil {
+		return s.sharing.final
+	}
+	return s.next.Curr
+}
 
 // writes returns the write of each slot that changed. They are good until the
 // next use of a.
@@ -301,15 +321,16 @@ func (a *attempt) writes() []Write {
 		if !s.written {
 			continue
 		}
-		if s.next.Curr.IsNone() && !s.tombstone() {
+		if s.value().IsNone() && !s.tombstone() {
 			out = append(out, Write{Key: s.key})
 			continue
 		}
+		r := s.next
 		if s.sharing != nil {
-			s.sharing.into(&s.next)
+			s.sharing.into(&r)
 		}
 		start := len(buf)
-		buf = a.kind.AppendRecord(buf, s.next)
+		buf = a.kind.AppendRecord(buf, r)
 		out = append(out, Write{Key: s.key, Record: buf[start:len(buf):len(buf)]})
 	}
 	a.out, a.buf = out, buf

@@ -21,9 +21,10 @@ type PartitionID uint32
 //	value             that the first partition left
 //	{id, len, steps}  of each further partition, in the order in which they committed
 //
-// A partition that replays takes its share out, applies its new operations to what
-// the others left, and is then the last. Of a kind that skips replays it is enough
-// to know who has been there: its values and steps are left out.
+// A replay goes in the place of its partition's share: it starts from what those
+// before it left, and those after it are applied again to what it leaves. So a replay
+// with the same contents changes nothing. Of a kind that skips replays it is enough to
+// know who has been there: its values and steps are left out.
 type share struct {
 	by    PartitionID
 	steps []byte
@@ -34,9 +35,10 @@ type sharing struct {
 	skips  bool        // the kind skips replays
 	first  PartitionID // that touched the key
 	left   Value       // by it
-	others []share     // after it
+	others []share     // after it, without the own one
 	own    share
-	final  bool // own is to be what the key's value is in the end
+	at     int   // the place of the own one: 0 is the first's, n is behind others[n-1:n]
+	final  Value // what all of them leave
 }
 
 // sharingOf returns the shares of r.
@@ -89,20 +91,36 @@ func (s *sharing) knows(p PartitionID) bool {
 	return false
 }
 
-// replace takes the share of a partition, which is not the only one, out for a new
-// one, and returns the value that the others leave where prev was before the batch.
+// join makes p the last to share the key.
+func (s *sharing) join(p PartitionID) {
+	s.own, s.at = share{by: p}, len(s.others)+1
+}
+
+// replace puts a new share of p, which has one, in the place of that, and returns what
+// the shares before it leave where prev was before the batch.
 func (s *sharing) replace(p PartitionID, prev Value) (v Value, err error) {
 	s.own = share{by: p}
 	if s.first == p {
-		s.first = s.others[0].by
-		if s.left, err = s.others[0].apply(prev); err != nil {
-			return Value{}, err
-		}
-		s.others = s.others[1:]
+		return prev, nil
 	}
-	s.others = slices.DeleteFunc(s.others, func(o share) bool { return o.by == p })
-	v = s.left
-	for _, o := range s.others {
+	i := slices.IndexFunc(s.others, func(o share) bool { return o.by == p })
+	s.others, s.at = slices.Delete(s.others, i, i+1), i+1
+	return applyAll(s.left, s.others[:i])
+}
+
+// settle notes what all leave where the own share leaves v.
+func (s *sharing) settle(v Value) (err error) {
+	if s.skips {
+		s.final = v
+		return nil
+	}
+	s.final, err = applyAll(v, s.others[max(0, s.at-1):])
+	return err
+}
+
+func applyAll(v Value, shares []share) (Value, error) {
+	for _, o := range shares {
+		var err error
 		if v, err = o.apply(v); err != nil {
 			return Value{}, err
 		}
@@ -110,16 +128,9 @@ func (s *sharing) replace(p PartitionID, prev Value) (v Value, err error) {
 	return v, nil
 }
 
-// reopenLast makes the share of the partition that wrote last the own one: an
-// un-numbered write counts as its work, and goes with it when it replays.
-func (s *sharing) reopenLast() {
-	last := len(s.others) - 1
-	s.own, s.others, s.final = s.others[last], s.others[:last], true
-}
-
 // step adds position i of o to the own share.
 func (s *sharing) step(o ops, i int) error {
-	if s.skips || s.final {
+	if s.skips {
 		return nil
 	}
 	b := append(s.own.steps, byte(o.code))
@@ -128,8 +139,12 @@ func (s *sharing) step(o ops, i int) error {
 		b = AppendValue(b, o.values[i])
 	case opUpdate:
 		u, ok := o.updaters[i].(*Updater)
-		if !ok || u.Name == "" {
-			return fmt.Errorf("%w: another partition has written the key under this txid, and a %T cannot be kept for a replay: use an Updater, or give each partition keys of its own", ErrInvalidValue, o.updaters[i])
+		if ok {
+			_, err := LookupOp(u.Name)
+			ok = err == nil
+		}
+		if !ok {
+			return fmt.Errorf("%w: another partition has written the key under this txid, and a %T without a known name cannot be kept for a replay: use an Updater of LookupOp, or give each partition keys of its own", ErrInvalidValue, o.updaters[i])
 		}
 		b = append(append(b, byte(len(u.Name))), u.Name...)
 		b = AppendValue(b, u.Arg)
@@ -177,22 +192,23 @@ func (s share) apply(v Value) (Value, error) {
 	return v, nil
 }
 
-// into writes the shares into r, the own one last.
+// into writes what all leave, and the shares, into r, whose value the own share left.
 func (s *sharing) into(r *Record) {
-	left, own := s.left, s.own
+	left, all := s.left, s.others
 	switch {
-	case s.skips:
+	case s.at == 0:
+		s.first, left = s.own.by, r.Curr
+	default:
+		all = slices.Insert(slices.Clone(s.others), s.at-1, s.own)
+	}
+	if s.skips {
 		left = Value{}
-	case s.final && r.Curr.IsNone():
-		own.steps = []byte{byte(opRemove)}
-	case s.final:
-		own.steps = AppendValue([]byte{byte(opPut)}, r.Curr)
 	}
 	b := AppendValue(nil, left)
-	for _, o := range append(slices.Clip(s.others), own) {
+	for _, o := range all {
 		b = binary.AppendUvarint(b, uint64(o.by))
 		b = binary.AppendUvarint(b, uint64(len(o.steps)))
 		b = append(b, o.steps...)
 	}
-	r.Partition, r.Shares = s.first, string(b)
+	r.Curr, r.Partition, r.Shares = s.final, s.first, string(b)
 }

@@ -18,6 +18,7 @@ func kindChecks(kind mapstate.Kind) map[string]func(*testing.T, *state) {
 			"APutAtTheStoredTxIDWrites":     putWritesAgain,
 			"TwoUpdatesOfOneKeyAreOneUnit":  twoUpdatesAreOneUnit,
 			"PartsBuildOnOtherPartitions":   partsBuildOnOthers,
+			"TheSameAgainChangesNoShare":    sharedSame,
 			"EachPartitionsReplayIsSkipped": sharedSkips,
 			"UpdatersOfOnesOwnMayShareKeys": unnamedUpdaters,
 		}
@@ -33,7 +34,8 @@ func kindChecks(kind mapstate.Kind) map[string]func(*testing.T, *state) {
 			"AnUnnumberedRemovalIsSweptInTheEnd":    unnumberedRemoval,
 			"PartsBuildOnOtherPartitions":           partsBuildOnOthers,
 			"AReplayReplacesItsOwnShare":            sharedReplay,
-			"SharesAreInTheOrderOfCommits":          sharedOrder,
+			"TheSameAgainChangesNoShare":            sharedSame,
+			"SharesStayInTheOrderOfCommits":         sharedOrder,
 			"ARestoreTakesItsOwnShare":              sharedRestore,
 			"TwoKeysSwapPartitions":                 swappedKeys,
 			"SharesHoldRemovalsAndUnnumberedWrites": sharedRemoval,

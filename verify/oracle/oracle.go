@@ -44,32 +44,58 @@ func (h Held) of(partition string) *share {
 	return nil
 }
 
-// without returns h as the other partitions of its batch leave it.
-func (h Held) without(partition string) (Held, error) {
-	v, others := h.P, []share(nil)
+// before returns what the shares before a partition's leave, and whether it has one.
+func (h Held) before(partition string) (v mapstate.Value, has bool, err error) {
+	v = h.P
 	for _, sh := range h.shares {
 		if sh.by == partition {
-			continue
+			return v, true, nil
 		}
-		others = append(others, sh)
-		for _, s := range sh.steps {
-			var err error
-			if v, err = s.apply(v, false); err != nil {
-				return Held{}, err
-			}
+		if v, err = sh.apply(v); err != nil {
+			return v, false, err
 		}
 	}
-	return Held{V: v, P: h.P, T: h.T, shares: others}, nil
+	return h.V, false, nil
 }
 
-// with returns h with a step more in the last share, which is a partition's.
-func (h Held) with(partition string, s step) Held {
-	h.shares = slices.Clone(h.shares)
-	if n := len(h.shares); n == 0 || h.shares[n-1].by != partition {
-		h.shares = append(h.shares, share{by: partition})
+// after returns what the shares after a partition's leave where that leaves v.
+func (h Held) after(partition string, v mapstate.Value) (mapstate.Value, error) {
+	behind := false
+	for _, sh := range h.shares {
+		if behind {
+			var err error
+			if v, err = sh.apply(v); err != nil {
+				return v, err
+			}
+		}
+		behind = behind || sh.by == partition
 	}
-	last := &h.shares[len(h.shares)-1]
-	last.steps = append(slices.Clip(last.steps), s)
+	return v, nil
+}
+
+func (sh share) apply(v mapstate.Value) (mapstate.Value, error) {
+	for _, s := range sh.steps {
+		var err error
+		if v, err = s.apply(v, false); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// with returns h with another share of a partition, in the place of the one it has.
+func (h Held) with(partition string, steps []step) Held {
+	h.shares = slices.Clone(h.shares)
+	for i := range h.shares {
+		if h.shares[i].by == partition {
+			h.shares[i].steps = steps
+			return h
+		}
+	}
+	if len(h.shares) == 1 { // what the first has left is what is there now
+		h.shares[0].steps = []step{{put: h.V}}
+	}
+	h.shares = append(h.shares, share{by: partition, steps: steps})
 	return h
 }
 
@@ -149,82 +175,119 @@ func (o *Map) attempt(env mapstate.Envelope, log []step) (after map[mapstate.Key
 		return nil, res, &mapstate.StaleTxError{Partition: env.Partition, Stored: w.txid, Got: env.TxID}
 	}
 	after = maps.Clone(o.keys)
-	keeps, touched := map[mapstate.Key]bool{}, map[mapstate.Key]bool{}
+	own := map[mapstate.Key]*work{}
 	for _, s := range log {
-		base, next, replay, keep, err := o.find(env, s.key)
-		if err != nil {
+		k := own[s.key]
+		if k == nil { // the first; another finds what the one before left
+			if k, err = o.find(env, s.key); err != nil {
+				return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
+			}
+			own[s.key] = k
+		}
+		if err = k.do(s); err != nil {
 			return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
 		}
-		if touched[s.key] { // not the first: it finds what the one before left
-			next, keep = after[s.key], keeps[s.key]
-			base = next.V
-		}
-		touched[s.key] = true
-		if next.V, err = s.apply(base, keep); err != nil {
-			return nil, res, &mapstate.KeyError{Index: s.index, Key: s.key, Err: err}
-		}
-		after[s.key] = o.shared(env, next, s)
-		keeps[s.key] = keep && s.update != nil
 		if s.update != nil {
-			res.Values = append(res.Values, next.V)
+			res.Values = append(res.Values, k.v)
 		}
-		if replay {
+		if k.replay {
 			res.Replayed++
 		} else {
 			res.Applied++
 		}
 	}
+	for key, k := range own {
+		if after[key], err = k.end(env.Partition); err != nil {
+			return nil, res, &mapstate.KeyError{Index: k.steps[0].index, Key: key, Err: err}
+		}
+	}
 	if o.kind == "opaque" && env.Whole && env.TxID != mapstate.NoTxID && env.TxID == w.txid {
 		for key := range w.touched {
 			h := after[key]
-			if touched[key] || h.T != env.TxID || h.of(env.Partition) == nil {
+			if own[key] != nil || h.T != env.TxID {
 				continue
 			}
-			rest, err := h.without(env.Partition)
-			if err != nil {
-				return nil, res, &mapstate.KeyError{Key: key, Err: err}
+			v, has, err := h.before(env.Partition)
+			if err == nil && has {
+				v, err = h.after(env.Partition, v)
 			}
-			if rest.V != h.V {
+			if err != nil || !has {
+				continue // what others have done needs what this one did
+			}
+			if v != h.V {
 				res.Restored++
 			}
-			rest.shares = append(rest.shares, share{by: env.Partition}) // it was here, and did nothing
-			after[key] = rest
+			h = h.with(env.Partition, nil)
+			h.V = v
+			after[key] = h
 		}
 	}
 	return after, res, nil
 }
 
-// find is First, and the law of keys that several partitions touch under one txid:
-// the first time, a partition builds upon what the others did; when it replays, its
-// own share goes and those of the others stay.
-func (o *Map) find(env mapstate.Envelope, key mapstate.Key) (base mapstate.Value, next Held, replay, keep bool, err error) {
-	stored := o.keys[key]
-	base, next, replay, keep, err = First(o.kind, stored, env.TxID)
-	switch {
-	case err != nil || o.kind == "nontx" || env.TxID == mapstate.NoTxID || stored.T != env.TxID:
-		return base, next, replay, keep, err
-	case stored.of(env.Partition) == nil:
-		return stored.V, stored, false, false, nil
-	case o.kind == "transactional":
-		next.shares = stored.shares
-		return base, next, replay, keep, nil
-	}
-	next, err = stored.without(env.Partition)
-	return next.V, next, true, false, err
+// work is what an attempt does to one key.
+type work struct {
+	found  Held           // what was stored
+	next   Held           // what is to be stored, its value still to be set
+	v      mapstate.Value // what the next step finds
+	steps  []step
+	replay bool
+	keep   bool // updates are skipped
+	skip   bool // everything is
+	shares bool // it is a numbered attempt's, and shares are kept
 }
 
-// shared notes in h who did a step. An un-numbered write is the work of the
-// partition that wrote last, and goes with it when it replays.
-func (o *Map) shared(env mapstate.Envelope, h Held, s step) Held {
-	switch {
-	case o.kind == "nontx" || o.kind == "transactional" && h.of(env.Partition) != nil:
-		return h
-	case env.TxID != mapstate.NoTxID:
-		return h.with(env.Partition, s)
-	case len(h.shares) > 0:
-		return h.with(h.shares[len(h.shares)-1].by, step{put: h.V})
+// do does a step.
+func (k *work) do(s step) (err error) {
+	if k.skip {
+		return nil
 	}
-	return h
+	k.v, err = s.apply(k.v, k.keep)
+	k.keep = k.keep && s.update != nil
+	k.steps = append(slices.Clip(k.steps), s)
+	return err
+}
+
+// end returns what is to be stored when all steps are done.
+func (k *work) end(partition string) (h Held, err error) {
+	switch {
+	case k.skip:
+		return k.found, nil
+	case !k.shares:
+		h = k.next
+		h.V = k.v
+		return h, nil
+	}
+	h = k.next.with(partition, k.steps) // whose value is what was there
+	h.V, err = h.after(partition, k.v)
+	return h, err
+}
+
+// find is First, and the law of keys that several partitions touch under one txid:
+// the first time, a partition builds upon what the others did; when it replays, it
+// does so in the place that it had, and those after it are done again.
+func (o *Map) find(env mapstate.Envelope, key mapstate.Key) (*work, error) {
+	stored := o.keys[key]
+	base, next, replay, keep, err := First(o.kind, stored, env.TxID)
+	if err != nil {
+		return nil, err
+	}
+	k := &work{found: stored, next: next, v: base, replay: replay, keep: keep}
+	k.shares = o.kind != "nontx" && env.TxID != mapstate.NoTxID
+	if !k.shares || stored.T != env.TxID {
+		return k, nil
+	}
+	k.next = stored
+	mine := stored.of(env.Partition) != nil
+	switch {
+	case !mine:
+		k.v, k.replay, k.keep = stored.V, false, false
+	case o.kind == "transactional":
+		k.skip = len(stored.shares) > 1
+	default:
+		k.v, _, err = stored.before(env.Partition)
+	}
+	return k, err
 }
 
 // apply returns the value that a step leaves where it finds base.
@@ -354,25 +417,28 @@ func (o *Map) Remove(env mapstate.Envelope, keys []mapstate.Key) (mapstate.Resul
 
 // Read returns the value of each key as env sees it, no value where there is none.
 func (o *Map) Read(env mapstate.Envelope, keys []mapstate.Key) ([]mapstate.Value, error) {
-	staged := map[mapstate.Key]Held{}
+	staged := map[mapstate.Key]*work{}
 	if b, ok := o.batch(env); ok {
-		after, _, err := o.attempt(b.env, b.log)
-		if err != nil {
+		if _, _, err := o.attempt(b.env, b.log); err != nil {
 			return nil, err
 		}
 		for _, k := range keys {
-			if base, _, _, _, err := o.find(b.env, k); err == nil {
-				staged[k] = Held{V: base}
+			if found, err := o.find(b.env, k); err == nil {
+				staged[k] = found
 			}
 		}
 		for _, s := range b.log {
-			staged[s.key] = after[s.key]
+			if k := staged[s.key]; k != nil {
+				if err := k.do(s); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	values := make([]mapstate.Value, len(keys))
 	for i, k := range keys {
-		if h, ok := staged[k]; ok {
-			values[i] = h.V
+		if staged[k] != nil {
+			values[i] = staged[k].v
 			continue
 		}
 		var err error
