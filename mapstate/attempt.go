@@ -73,6 +73,7 @@ type slot struct {
 	skip    bool     // all is skipped
 	written bool     // next differs from what is stored
 	absent  bool     // there was no record
+	dead    bool     // there was a tombstone
 	sharing *sharing // of a key that other partitions touched under this txid, else nil
 }
 
@@ -217,6 +218,7 @@ func (a *attempt) resolve(s *slot, stored []byte) error {
 	if err != nil {
 		return err
 	}
+	s.dead = stored != nil && r.Curr.IsNone()
 	found, err := a.kind.Resolve(r, a.txid)
 	if err != nil {
 		return err

@@ -90,7 +90,10 @@ func (m *Map) beginInTurn(ctx context.Context, b *batch) (begun Begun, replaced 
 func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (partition, Durable, error) {
 	next := *last
 	next.id, next.open, next.Epoch = m.idOf(last, env), env.TxID, env.Epoch
-	durable, err := m.backing.Commit(ctx, Writes{
+	if err := ctx.Err(); err != nil {
+		return partition{}, nil, err
+	}
+	durable, err := m.backing.Commit(context.WithoutCancel(ctx), Writes{
 		Meta: []MetaWrite{{Name: progressName(env.Partition), Value: next.encode()}},
 		Sync: !m.opts.Interval,
 	})
@@ -128,9 +131,21 @@ func (m *Map) Commit(ctx context.Context, env Envelope) (Result, error) {
 		return Result{}, err
 	}
 	if env.TxID != NoTxID && last.TxID == env.TxID && last.whole && last.open != env.TxID && m.openBatch(env.Partition) == nil {
+		if !m.isAcknowledged(env) {
+			return Result{}, fmt.Errorf("%w: the commit of txid %d is on its way to disk; ask again", ErrUnavailable, env.TxID)
+		}
 		return Result{AlreadyCommitted: true}, nil
 	}
 	return Result{}, m.noOpenBatch(env)
+}
+
+// isAcknowledged reports whether the last commit of env's partition is on disk: all
+// that was read from there is, and what has been waited for.
+func (m *Map) isAcknowledged(env Envelope) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	known, last := m.acknowledged[env.Partition], m.partitions.byName[env.Partition]
+	return last.seq == 0 || known != nil && last.seq <= known.seq
 }
 
 // Abort drops the open batch of env, for the epochs that Commit accepts.

@@ -176,7 +176,11 @@ func (w *commitWriter) write(ctx context.Context, res *Result) (Durable, error) 
 		return NoWait, nil
 	}
 	w.out.Sync = !m.opts.Interval
-	durable, err := m.backing.Commit(ctx, w.out)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// From here on a client that goes away leaves nothing in doubt.
+	durable, err := m.backing.Commit(context.WithoutCancel(ctx), w.out)
 	if err != nil {
 		m.wrote(err)
 		return nil, err
@@ -302,6 +306,10 @@ func (w *commitWriter) touch(ctx context.Context, whole bool) error {
 	for i := range w.a.slots {
 		s := &w.a.slots[i]
 		dead := s.tombstone() && (s.written || whole)
+		if dead && w.env.TxID == NoTxID && s.dead {
+			s.written = false // it is there and listed
+			continue
+		}
 		if dead && w.env.TxID == NoTxID {
 			buried, err := w.bury(s.key, s.next)
 			if err != nil {
@@ -338,7 +346,7 @@ func (w *commitWriter) progress() {
 		}
 		next.pending, next.intents = last.pending, last.intents
 		if env.TxID >= last.pending {
-			w.out.Meta = w.dropIntents(w.out.Meta)
+			w.out.Meta = w.dropIntents(w.out.Meta, 0)
 			next.pending, next.intents = NoTxID, 0
 		}
 	}

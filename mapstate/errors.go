@@ -38,6 +38,15 @@ type KeyError struct {
 }
 
 func (e *KeyError) Error() string {
+	var stale *StaleTxError
+	if errors.As(e.Err, &stale) {
+		where := fmt.Sprintf("key %s at index %d", e.Key, e.Index)
+		if e.Key == SnapshotKey {
+			where = "the snapshot"
+		}
+		return fmt.Sprintf("%s: stale txid: the batch has txid %d, but %d is already stored there; it is a late retry if progress says that its partition has committed it, else another partition has gone ahead",
+			where, stale.Got, stale.Stored)
+	}
 	if e.Key == SnapshotKey {
 		return fmt.Sprintf("snapshot: %v", e.Err)
 	}

@@ -21,7 +21,8 @@ func (w *commitWriter) intend(ctx context.Context) error {
 	noted.id = w.next.id
 	var meta []MetaWrite
 	if noted.pending != w.env.TxID {
-		meta = w.dropIntents(meta)
+		kept := min(1, len(w.touched)) // chunk 0 is written anew
+		meta = w.dropIntents(meta, kept)
 		noted.pending, noted.intents = w.env.TxID, 0
 	}
 	if len(w.touched) > 0 {
@@ -29,7 +30,10 @@ func (w *commitWriter) intend(ctx context.Context) error {
 		noted.intents++
 	}
 	meta = append(meta, MetaWrite{Name: progressName(w.env.Partition), Value: noted.encode()})
-	durable, err := m.backing.Commit(ctx, Writes{Meta: meta, Sync: !m.opts.Interval})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	durable, err := m.backing.Commit(context.WithoutCancel(ctx), Writes{Meta: meta, Sync: !m.opts.Interval})
 	if err != nil {
 		m.wrote(err)
 		return err
@@ -43,9 +47,9 @@ func (w *commitWriter) intend(ctx context.Context) error {
 	return nil
 }
 
-// dropIntents adds the removal of the note to meta.
-func (w *commitWriter) dropIntents(meta []MetaWrite) []MetaWrite {
-	for n := range w.last.intents {
+// dropIntents adds the removal of the note to meta, from a chunk on.
+func (w *commitWriter) dropIntents(meta []MetaWrite, from int) []MetaWrite {
+	for n := from; n < w.last.intents; n++ {
 		meta = append(meta, MetaWrite{Name: numbered(intentPrefix(w.env.Partition), n)})
 	}
 	return meta

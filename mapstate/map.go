@@ -18,7 +18,8 @@ type Options struct {
 	Interval bool
 	// Torn says that the backing cannot commit atomically: of a Commit that fails, or that
 	// a crash cuts short, some records may be written; the meta entries come after all
-	// of them.
+	// of them. Progress is synced then, whatever Interval says: it must not fall behind the
+	// records.
 	Torn bool
 	// Evicts says that the backing may forget records by itself. What the batch before has
 	// written and is gone is counted in Stats.Forgotten.
@@ -42,6 +43,7 @@ func (o Options) withDefaults() Options {
 	o.MaxBatchKeys = cmp.Or(o.MaxBatchKeys, 1_000_000)
 	o.MaxBatchBytes = cmp.Or(o.MaxBatchBytes, 256<<20)
 	o.BatchIdle = cmp.Or(o.BatchIdle, 60*time.Second)
+	o.Interval = o.Interval && !o.Torn
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -253,14 +255,14 @@ func (m *Map) replayer(r Record, except func(*partition) bool) (*partition, erro
 	defer m.mu.RUnlock()
 	if !m.kind.Shares() { // it may be anybody's
 		for _, p := range m.partitions.byName {
-			if p.TxID == r.TxID && !except(p) {
+			if p.mayReplay(r.TxID) && !except(p) {
 				return p, nil
 			}
 		}
 		return nil, nil
 	}
 	for _, o := range append(shared.others, share{by: shared.first}) {
-		if p := m.partitions.byID[o.by]; p != nil && p.TxID == r.TxID && !except(p) {
+		if p := m.partitions.byID[o.by]; p != nil && p.mayReplay(r.TxID) && !except(p) {
 			return p, nil
 		}
 	}

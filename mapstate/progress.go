@@ -38,6 +38,9 @@ type partition struct {
 	seq uint64 // of its last change, in this process; not stored
 }
 
+// mayReplay reports whether an attempt at x may come again.
+func (p *partition) mayReplay(x TxID) bool { return p.TxID == x || p.pending == x }
+
 const progressVersion = 2
 
 func progressName(name string) string { return "p" + name }

@@ -195,10 +195,9 @@ func (s share) apply(v Value) (Value, error) {
 // into writes what all leave, and the shares, into r, whose value the own share left.
 func (s *sharing) into(r *Record) {
 	left, all := s.left, s.others
-	switch {
-	case s.at == 0:
+	if s.at == 0 {
 		s.first, left = s.own.by, r.Curr
-	default:
+	} else {
 		all = slices.Insert(slices.Clone(s.others), s.at-1, s.own)
 	}
 	if s.skips {

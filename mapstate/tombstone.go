@@ -38,7 +38,7 @@ func (w *commitWriter) sweep(ctx context.Context) error {
 // bury lists a tombstone under the partition that may still replay the batch that
 // left it, and reports whether there is one. Who commits a later batch may not.
 func (w *commitWriter) bury(k Key, r Record) (bool, error) {
-	p, err := w.m.replayer(r, func(p *partition) bool { return p.Partition == w.env.Partition && w.env.TxID > p.TxID })
+	p, err := w.m.replayer(r, func(p *partition) bool { return p.Partition == w.env.Partition && w.env.TxID > r.TxID })
 	if p == nil || err != nil {
 		return false, err
 	}

@@ -49,6 +49,7 @@ func TestMap(t *testing.T, kind mapstate.Kind, open func(t testing.TB) Harness) 
 		"AFailedRequestLeavesTheBatchOpen":     failedRequestInBatch,
 		"PartitionsOfOneBatchBuildOnEachOther": partitionsBuildOnEachOther,
 		"AClosedMapRefusesEverything":          closedMapRefuses,
+		"AFailedNeighbourIsBuiltUpon":          failedNeighbour,
 	}
 	for name, check := range kindChecks(kind) {
 		checks[name] = check

@@ -162,6 +162,20 @@ func partitionsBuildOnEachOther(t *testing.T, s *state) {
 	s.value(at(0), "a", "111")
 }
 
+// failedNeighbour is a commit that fails, but is there: a batch that has read before it
+// builds upon it.
+func failedNeighbour(t *testing.T, s *state) {
+	env := mapstate.Envelope{TxID: 1, Partition: "p"}
+	s.begin(env)
+	s.mustSum(env, "a", 1)
+	boom := errors.New("boom")
+	s.fault.FailCommit(1, AfterWrite, boom)
+	_, err := s.sum(at(0), "a", 10)
+	require.ErrorIs(t, err, boom)
+	s.commit(env)
+	s.value(at(0), "a", "11")
+}
+
 func closedMapRefuses(t *testing.T, s *state) {
 	ctx := context.Background()
 	s.begin(at(1))
