@@ -261,10 +261,18 @@ func (r *runner) waitForDrop(ctx context.Context) error {
 	return nil
 }
 
+// doubtAfter is how long a batch may be unused until it is doubtful, on a server whose
+// limit is not known: it is seconds at least, or nobody could work with it.
+const doubtAfter = time.Second
+
 // doubtIdleBatches takes in that batches that were not used for long may be gone.
 func (r *runner) doubtIdleBatches() {
+	limit := r.idle / 2
+	if r.idle == 0 {
+		limit = doubtAfter
+	}
 	for id, b := range r.batches {
-		if r.idle > 0 && !b.idle && time.Since(b.used) > r.idle/2 {
+		if !b.idle && time.Since(b.used) > limit {
 			b.idle, b.doubtful = true, true
 			r.belief.perhaps(func(o *oracle.Map) {
 				_ = o.Abort(mapstate.Envelope{TxID: id.txid, Partition: id.partition}) // or it was not open
