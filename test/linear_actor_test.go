@@ -76,14 +76,14 @@ func (s *specified) entries() (string, error) {
 }
 
 // text tells the state apart from others that the same actions can lead to. Where the
-// partitions are follows from the actions, and what each did to a key, since to those that
-// they share they only add.
+// partitions are follows from the actions, and what each did to a key, but not in which order
+// they came to a key that they share: what a replay finds there depends on it.
 func (s *specified) text() []byte {
 	held := s.Held()
 	var text []byte
 	for _, k := range sortedKeys(held) {
 		h := held[k]
-		text = fmt.Appendf(text, "%s=%s (%s) @%d ", k, h.V, h.P, h.T)
+		text = fmt.Appendf(text, "%s=%s (%s) @%d%v ", k, h.V, h.P, h.T, h.Sharers())
 	}
 	return text
 }

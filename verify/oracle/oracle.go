@@ -44,6 +44,16 @@ func (h Held) of(partition string) *share {
 	return nil
 }
 
+// Sharers returns the partitions that wrote the key under T, in the order in which their
+// work counts: a replay keeps its partition's place.
+func (h Held) Sharers() []string {
+	names := make([]string, len(h.shares))
+	for i, sh := range h.shares {
+		names[i] = sh.by
+	}
+	return names
+}
+
 // before returns what the shares before a partition's leave, and whether it has one.
 func (h Held) before(partition string) (v mapstate.Value, has bool, err error) {
 	v = h.P
