@@ -163,14 +163,6 @@ func (m *Map) Abort(_ context.Context, env Envelope) error {
 	return nil
 }
 
-// fence refuses to end a batch for a writer that has been overtaken.
-func (m *Map) fence(env Envelope) error {
-	if highest := m.partition(env.Partition).Epoch; env.Epoch != 0 && env.Epoch < highest {
-		return &FencedError{Partition: env.Partition, Stored: highest, Got: env.Epoch}
-	}
-	return nil
-}
-
 func (m *Map) noOpenBatch(env Envelope) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -204,21 +196,6 @@ func (m *Map) openBatch(partition string) *batch {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.open[partition]
-}
-
-// unfinished reports whether env belongs to a batch that was open, or came before
-// one, and has not been committed, or whether another batch is open. An operation of it,
-// alone, would be a part of a batch without the rest; unless it says that it is the
-// whole, or a new writer sends it.
-func (m *Map) unfinished(env Envelope, last *partition) bool {
-	if env.TxID == NoTxID || last.open == NoTxID || env.Whole {
-		return false
-	}
-	guarded := m.kind.Replays() != ReplayApplies
-	if b := m.openBatch(env.Partition); b != nil && (b.txid == env.TxID || guarded && env.Epoch <= b.epoch) {
-		return true
-	}
-	return env.Epoch <= last.Epoch && (env.TxID == last.open || env.TxID < last.open && guarded)
 }
 
 // drop ends b without a commit, and reports whether it did: it is too late for a

@@ -68,17 +68,6 @@ func (m *Map) keep(a *attempt) {
 	}
 }
 
-// admit refuses a batch that is behind the partition's watermark or fenced off.
-func (m *Map) admit(env Envelope, last *partition) error {
-	if env.Epoch < last.Epoch {
-		return &FencedError{Partition: env.Partition, Stored: last.Epoch, Got: env.Epoch}
-	}
-	if m.kind.Replays() != ReplayApplies && env.TxID != NoTxID && env.TxID < last.TxID {
-		return &StaleTxError{Partition: env.Partition, Stored: last.TxID, Got: env.TxID}
-	}
-	return nil
-}
-
 // settled returns the progress of a partition; after a write whose outcome is not
 // known it reads it again first.
 func (m *Map) settled(ctx context.Context, name string) (*partition, error) {
