@@ -95,7 +95,7 @@ func (m *Map) markOpen(ctx context.Context, env Envelope, last *partition) (part
 	}
 	durable, err := m.backing.Commit(context.WithoutCancel(ctx), Writes{
 		Meta: []MetaWrite{{Name: progressName(env.Partition), Value: next.encode()}},
-		Sync: !m.opts.Interval,
+		Sync: true, // also where commits are not: what is sent after a crash must find it
 	})
 	if err != nil {
 		m.wrote(err)

@@ -263,3 +263,30 @@ func TestAWriterWithoutABatchWritesNothing(t *testing.T) {
 	require.NoError(t, w.Commit(t.Context(), 6))
 	requireValue(t, m, 1)
 }
+
+// syncs notes what each Commit was asked for.
+type syncs struct {
+	mapstate.BackingMap
+	asked []bool
+}
+
+func (s *syncs) Commit(ctx context.Context, w mapstate.Writes) (mapstate.Durable, error) {
+	s.asked = append(s.asked, w.Sync)
+	return s.BackingMap.Commit(ctx, w)
+}
+
+// After a crash, an operation of a batch that was begun must not pass for a batch of
+// its own, nor an overtaken writer for the last: also where commits may be lost.
+func TestABeginIsOnDiskWhateverTheDurability(t *testing.T) {
+	store := &syncs{BackingMap: mapstate.NewMemory()}
+	m, err := mapstate.Open(t.Context(), transactional.Kind{}, store, mapstate.Options{Interval: true})
+	require.NoError(t, err)
+	defer m.Close(mapstate.ErrShuttingDown)
+	env := mapstate.Envelope{TxID: 1, Epoch: 1}
+	_, err = m.Begin(t.Context(), env)
+	require.NoError(t, err)
+	require.NoError(t, add(t, m, env, 1))
+	_, err = m.Commit(t.Context(), env)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, false}, store.asked)
+}
